@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/bench/peers"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -69,16 +70,11 @@ func callOf(tb testing.TB, s peers.Server, set func(peers.Server) (peers.Limiter
 		conn, err := net.Dial(network, addr)
 		return listener{conn, &call}, err
 	}
-	l, err := set(s)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must.Get(set(s))(tb)
 	defer l.Close()
 	for _, key := range []string{"loads the script", newKeys(1)[0]} {
 		call = nil
-		if _, err := l.Check(tb.Context(), key); err != nil {
-			tb.Fatal(err)
-		}
+		must.Do(l.Check(tb.Context(), key))(tb)
 	}
 	if call == nil {
 		tb.Fatal("no script was called")
@@ -126,18 +122,13 @@ func TestCallsChargeTheirKeys(t *testing.T) {
 				return p.Redis(s, peers.Quota{Units: 2, Window: 10 * time.Hour})
 			}
 			call := callOf(t, database, set)
-			l, err := set(database)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(set(database))(t)
 			defer l.Close()
 			client := redis.NewClient(&redis.Options{Network: database.Network, Addr: database.Addr, DB: database.DB, ReadTimeout: time.Minute})
 			defer client.Close()
 			for _, c := range forKeys(call, 10)[1:] {
 				for range 2 {
-					if err := client.Do(t.Context(), c...).Err(); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, client.Do(t.Context(), c...).Err())
 				}
 			}
 			for j, key := range newKeys(11) {

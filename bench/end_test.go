@@ -18,7 +18,9 @@ import (
 
 	"github.com/weblimit/weblimit/bench/load"
 	"github.com/weblimit/weblimit/bench/peers"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -133,19 +135,14 @@ func TestServersOnRedisLimit(t *testing.T) {
 		}
 		t.Run(p.Name, func(t *testing.T) {
 			db++
-			h, err := p.GinRedis(peers.Server{Network: server.Network(), Addr: server.Addr(), DB: db, Timeout: time.Minute}, peers.Quota{Units: 2, Window: time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := must.Get(p.GinRedis(peers.Server{Network: server.Network(), Addr: server.Addr(), DB: db, Timeout: time.Minute}, peers.Quota{Units: 2, Window: time.Hour}))(t)
 			statuses := ""
 			for range 3 {
 				w := httptest.NewRecorder()
 				engine(h).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 				statuses += fmt.Sprint(w.Code, " ")
 			}
-			if statuses != "204 204 429 " {
-				t.Errorf("statuses %s", statuses)
-			}
+			check.Equal(t, "statuses", statuses, "204 204 429 ")
 		})
 	}
 }

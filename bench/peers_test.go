@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/bench/peers"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -25,10 +27,7 @@ func checkDecides(t *testing.T, set func(peers.Quota) (peers.Limiter, error)) {
 		{peers.Denied, 3, "ynnn"},
 		{peers.Quota{Units: 3, Window: time.Hour}, 2, "yyyn"},
 	} {
-		l, err := set(tt.quota)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(set(tt.quota))(t)
 		for _, key := range newKeys(tt.keys) {
 			got := ""
 			for range tt.want {
@@ -84,10 +83,7 @@ func TestMiddlewareLimitsAndSaysSo(t *testing.T) {
 	for _, f := range frameworks {
 		for _, p := range rotated(f.has) {
 			t.Run(f.name+"/"+p.Name, func(t *testing.T) {
-				h, err := f.with(p, peers.Quota{Units: 2, Window: time.Hour})
-				if err != nil {
-					t.Fatal(err)
-				}
+				h := must.Get(f.with(p, peers.Quota{Units: 2, Window: time.Hour}))(t)
 				statuses := ""
 				for range 3 {
 					status, header := h.get()
@@ -97,9 +93,7 @@ func TestMiddlewareLimitsAndSaysSo(t *testing.T) {
 						t.Errorf("that headers tell of a limit is %v: %v", says, header)
 					}
 				}
-				if statuses != "204 204 429 " {
-					t.Errorf("statuses %s", statuses)
-				}
+				check.Equal(t, "statuses", statuses, "204 204 429 ")
 			})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -182,9 +183,7 @@ func TestRouteOfARewrittenRequest(t *testing.T) {
 		application(p, tt.first).ServeHTTP(w, httptest.NewRequest(tt.method, tt.path, nil))
 		check.Equal(t, fmt.Sprintf("%s, %s %s", tt.name, tt.method, tt.path), w.Code, http.StatusNoContent)
 		for _, place := range tt.places {
-			if got := p.seen[place]; got != tt.want {
-				t.Errorf("%s, %s %s: %s sees %q, want %q", tt.name, tt.method, tt.path, place, got, tt.want)
-			}
+			check.Equal(t, fmt.Sprintf("%s, %s %s: %s", tt.name, tt.method, tt.path, place), p.seen[place], tt.want)
 		}
 	}
 }
@@ -204,9 +203,7 @@ func TestTrap52MiddlewareThatRewritesBehindTheLimiter(t *testing.T) {
 	}
 	for range 20 {
 		for _, path := range []string{"/nowhere", "/api/nowhere", "/api"} {
-			if got := ask(path); got != http.StatusNotFound {
-				t.Fatalf("%s before anything is noticed: %d", path, got)
-			}
+			must.Equal(t, path+" before anything is noticed", ask(path), http.StatusNotFound)
 		}
 	}
 	for range 100 {

@@ -34,10 +34,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 	app, ran := fiber.New(), 0
 	app.Use(fiber3limit.New(limiter))
 	app.All("/", func(fiber.Ctx) error { ran++; return nil })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() { _ = app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }()
 	t.Cleanup(func() { _ = app.ShutdownWithTimeout(2 * time.Minute) })
 	for i, want := range []struct {
@@ -51,26 +48,18 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "r=0"}, // denied
 		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 429, "r=0"},
 	} {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 		_, _ = io.WriteString(conn, want.request)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		reply := bufio.NewReader(conn)
-		res, err := http.ReadResponse(reply, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.ReadResponse(reply, nil))(t)
 		_ = res.Body.Close()
 		_, _ = io.Copy(io.Discard, reply) // until Fiber hangs up: it ends the request after its reply
 		_ = conn.Close()
 		if got := res.Header.Get("RateLimit"); res.StatusCode != want.status || !strings.Contains(got, `"hourly";`+want.hourly) {
 			t.Errorf("request %d: %d, RateLimit %s; want %d, %s", i+1, res.StatusCode, got, want.status, want.hourly)
 		}
-		if err := limiter.Drain(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, limiter.Drain(t.Context()))
 	}
 	check.Equal(t, "handlers that ran", ran, 0)
 }

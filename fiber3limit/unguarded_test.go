@@ -11,6 +11,7 @@ import (
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -97,16 +98,10 @@ func listen(t *testing.T, app *fiber.App) func(target string) (status int, heade
 		<-done
 	})
 	return func(target string) (int, http.Header) {
-		conn, err := l.Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(l.Dial())(t)
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, target+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		_ = answer.Body.Close()
 		return answer.StatusCode, answer.Header
 	}

@@ -6,15 +6,14 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestFramework(t *testing.T) {
 	t.Parallel()
 	limittest.RunFramework(t, func(tb testing.TB, app limittest.App) limittest.Server {
 		engine := gin.New()
-		if err := engine.SetTrustedProxies(nil); err != nil {
-			tb.Fatal(err)
-		}
+		must.OK(tb, engine.SetTrustedProxies(nil))
 		return buildOn(engine, app)
 	}, true)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The advisor asks for this when limits are by the framework's own address.
@@ -22,9 +24,7 @@ func TestFrameworkRisk(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := gin.New()
-			if err := tt.trust(r); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, tt.trust(r))
 			c := gin.CreateTestContextOnly(httptest.NewRecorder(), r)
 			c.Request = httptest.NewRequest("GET", "/", nil)
 			if risk := (request{c}).FrameworkRisk(); (risk != "") != tt.risky {

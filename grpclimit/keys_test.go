@@ -29,6 +29,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/grpclimit"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -126,10 +127,7 @@ func TestPeersWithoutAnAddress(t *testing.T) {
 		t.Parallel()
 		in, last := keysOf(t, keyfuncs.ClientIP())
 		path := filepath.Join(t.TempDir(), "s")
-		l, err := net.Listen("unix", path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen("unix", path))(t)
 		listen(t, l, &service{}, options(in)...)
 		s := &site{t, dial(t, "passthrough:///"+path, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			// An abstract name, so that no file is left behind, and one that no other process has.
@@ -291,10 +289,7 @@ func TestCertificates(t *testing.T) {
 // issue makes a certificate, signed by a parent or, if that is nil, by itself.
 func issue(t *testing.T, name string, parent *tls.Certificate, parentKey *ecdsa.PrivateKey) (*tls.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()),
 		Subject:      pkix.Name{CommonName: name},
@@ -306,14 +301,8 @@ func issue(t *testing.T, name string, parent *tls.Certificate, parentKey *ecdsa.
 	if parent != nil {
 		signer, signerKey = parent.Leaf, parentKey
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, signer, &key.PublicKey, signerKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, signer, &key.PublicKey, signerKey))(t)
+	leaf := must.Get(x509.ParseCertificate(der))(t)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, key
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/grpclimit"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // changing has one policy, whose limits a test changes.
@@ -31,9 +32,7 @@ func TestPolicy(t *testing.T) {
 	want(t, "the first call", s.call(say).code, codes.OK)
 	want(t, "the second call", s.call(say).code, codes.ResourceExhausted)
 	policies.config.Limits = []core.Limit{everyone(2, "a"), everyone(9, "b")}
-	if err := policies.live.Replace(policies.config); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, policies.live.Replace(policies.config))
 	want(t, "a call under the next version", s.call(say).code, codes.OK)
 	want(t, "one more", s.call(say).code, codes.ResourceExhausted)
 }

@@ -17,7 +17,9 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/grpclimit"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
@@ -141,20 +143,13 @@ func await[T any](tb testing.TB, what string, from <-chan T) (v T) {
 
 func loopback(tb testing.TB) net.Listener {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return l
+	return must.Get(net.Listen("tcp", "127.0.0.1:0"))(tb)
 }
 
 // dial connects to a server.
 func dial(tb testing.TB, target string, options ...grpc.DialOption) *grpc.ClientConn {
 	tb.Helper()
-	conn, err := grpc.NewClient(target, append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, options...)...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(target, append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, options...)...))(tb)
 	tb.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -216,11 +211,7 @@ func (s *site) open(ctx context.Context, method string) grpc.ClientStream {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	s.Cleanup(cancel)
-	stream, err := s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return stream
+	return must.Get(s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method))(s)
 }
 
 // limiter makes a limiter with a long timeout: a machine that runs all tests at once is slow.
@@ -229,11 +220,7 @@ func limiter(tb testing.TB, config core.Config) *core.Limiter {
 	if config.Timeout == 0 {
 		config.Timeout = patience
 	}
-	l, err := core.New(config)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(config))(tb)
 }
 
 // limited is interceptors of limits on a store.
@@ -244,9 +231,7 @@ func limited(tb testing.TB, store core.Store, limits ...core.Limit) *grpclimit.I
 
 func want[T comparable](tb testing.TB, what string, got, want T) {
 	tb.Helper()
-	if got != want {
-		tb.Errorf("%s: %v, want %v", what, got, want)
-	}
+	check.Equal(tb, what, got, want)
 }
 
 // only returns the one value of a metadata key, "" if there is none.

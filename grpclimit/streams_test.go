@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/grpclimit"
 	"github.com/weblimit/weblimit/internal/test/limittest"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -63,9 +64,7 @@ func TestSlotsOfStreams(t *testing.T) {
 		} {
 			ctx, cancel := context.WithCancel(t.Context())
 			stream := s.open(ctx, chat)
-			if err := stream.SendMsg(textOf("hello")); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, stream.SendMsg(textOf("hello")))
 			if err := stream.RecvMsg(new(text)); err != nil { // the stream runs
 				t.Fatalf("%s: %v", tt.name, err)
 			}
@@ -115,9 +114,7 @@ func TestASlotIsRenewed(t *testing.T) {
 		defer cancel()
 		stream := s.open(ctx, chat)
 		_ = stream.SendMsg(textOf("hello"))
-		if err := stream.RecvMsg(new(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, stream.RecvMsg(new(text)))
 		for checked := false; renewed.count.Load() < 5 || !checked; time.Sleep(20 * time.Millisecond) { // lets a third of the lease pass
 			code := s.call(say).code
 			if time.Since(time.Unix(0, renewed.last.Load())) > lease {
@@ -206,10 +203,7 @@ func TestDeadlinesOfCallersDoNotEndChecks(t *testing.T) {
 // remainings are the units that are left of each limit by Everyone.
 func remainings(t *testing.T, l *core.Limiter) string {
 	t.Helper()
-	d, err := l.Peek(t.Context(), "all", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(l.Peek(t.Context(), "all", 0))(t)
 	var all []string
 	for _, r := range d.Results() {
 		all = append(all, fmt.Sprintf("%s=%d", r.Rule.Name, r.Remaining))
@@ -276,9 +270,7 @@ func TestMessagesOfAStream(t *testing.T) {
 		stream := s.open(t.Context(), chat)
 		for range 2 {
 			_ = stream.SendMsg(textOf("four"))
-			if err := stream.RecvMsg(new(text)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, stream.RecvMsg(new(text)))
 		}
 		_ = stream.SendMsg(textOf("four"))
 		got := status.Convert(stream.RecvMsg(new(text)))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -117,10 +118,7 @@ func TestTrap48PreflightsOfAReverseProxy(t *testing.T) {
 	ran := 0
 	backend := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran++ }))
 	defer backend.Close()
-	target, err := url.Parse(backend.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Get(url.Parse(backend.URL))(t)
 	for what, bypass := range map[string][]keyfuncs.Condition{"by default": nil, "exempt": {keyfuncs.Preflight()}} {
 		ran = 0
 		l := core.Must(core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerDay(3).By(keyfuncs.ClientIP())}, Bypass: bypass}))
@@ -173,10 +171,7 @@ func TestRequestLinesMakeNoRoutes(t *testing.T) {
 		targets = append(targets, fmt.Sprintf("CONNECT h%d:443", i))
 	}
 	for _, target := range targets {
-		conn, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", server.Listener.Addr().String()))(t)
 		fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n", target)
 		if res, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
 			_, _ = io.Copy(io.Discard, res.Body)

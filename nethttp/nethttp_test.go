@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -18,11 +19,7 @@ var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = 
 
 func limiter(t *testing.T, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(core.Config{Store: core.NewMemory(), Limits: limits}))(t)
 }
 
 func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
@@ -90,10 +87,7 @@ func TestDenialInsideACompressor(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, want := range []string{"hello", `{"type":`} {
-		res, err := server.Client().Get(server.URL) // which asks for gzip and unpacks it
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(server.Client().Get(server.URL))(t) // which asks for gzip and unpacks it
 		body, err := io.ReadAll(res.Body)
 		_ = res.Body.Close()
 		if err != nil || !strings.HasPrefix(string(body), want) {

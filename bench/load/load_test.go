@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestRunCountsAnswersByStatus(t *testing.T) {
@@ -23,13 +25,10 @@ func TestRunCountsAnswersByStatus(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	r, err := Run(Config{
+	r := must.Get(Run(Config{
 		Addr: strings.TrimPrefix(server.URL, "http://"), Path: "/p", Connections: 4,
 		Warmup: 10 * time.Millisecond, Time: 200 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	sum := 0
 	for status, count := range r.Statuses {
 		if status != 200 && status != 204 && status != 429 {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 const (
@@ -123,12 +125,8 @@ func TestWhoIsOneClient(t *testing.T) {
 			t.Parallel()
 			peers := [2]server{p.peer(), p.peer()}
 			synctest.Test(t, func(t *testing.T) {
-				if got := evades(t, peers[0], forging); got != p.forged {
-					t.Errorf("the peer believes a forged X-Forwarded-For: %t, want %t", got, p.forged)
-				}
-				if got := evades(t, peers[1], moving); got != p.wide {
-					t.Errorf("the peer counts each address of an IPv6 network alone: %t, want %t", got, p.wide)
-				}
+				check.Equal(t, "the peer believes a forged X-Forwarded-For", evades(t, peers[0], forging), p.forged)
+				check.Equal(t, "the peer counts each address of an IPv6 network alone", evades(t, peers[1], moving), p.wide)
 				if evades(t, p.ours(), forging) || evades(t, p.ours(), moving) {
 					t.Error("weblimit takes one client for several")
 				}
@@ -159,9 +157,7 @@ func TestOnlyFailedLoginsCount(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			for n, step := range []struct{ status, want int }{{200, 200}, {200, 200}, {401, 401}, {200, 200}, {401, 401}, {401, 401}, {200, 429}} {
 				status = step.status
-				if got := s(t, "POST /login", client, "").status; got != step.want {
-					t.Errorf("login %d: %d, want %d", n+1, got, step.want)
-				}
+				check.Equal(t, fmt.Sprintf("login %d", n+1), s(t, "POST /login", client, "").status, step.want)
 				synctest.Wait() // a refund is told in the background
 			}
 		})

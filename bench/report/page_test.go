@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestRatiosAreThoseWithinRounds(t *testing.T) {
@@ -21,10 +22,7 @@ func TestRatiosAreThoseWithinRounds(t *testing.T) {
 
 func TestPageHasTheFigures(t *testing.T) {
 	t.Parallel()
-	b, err := page(parsed(t, output))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(page(parsed(t, output)))(t)
 	for _, want := range []string{
 		"| date | 2026-01-03 |",
 		"| other | `example.com/o` | v1.2.3 | fixed window |",
@@ -50,9 +48,7 @@ BenchmarkMemory/weblimit/1-key-2 10 100 ns/op
 BenchmarkMemory/quick/1-key-2 10 50 ns/op
 BenchmarkMemory/same/1-key-2 10 98 ns/op
 `)
-	if got, want := all.behind(), "- Memory, 1 key: quick 2.00×\n"; got != want {
-		t.Errorf("behind = %q, want %q", got, want)
-	}
+	check.Equal(t, "behind", all.behind(), "- Memory, 1 key: quick 2.00×\n")
 }
 
 func TestNumbers(t *testing.T) {

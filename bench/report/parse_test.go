@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 const output = `date: 2026-01-02
@@ -29,11 +30,7 @@ BenchmarkRedis/other/1-key/64/allow-2            	    1000	      2000 ns/op	    
 
 func parsed(t *testing.T, s string) *results {
 	t.Helper()
-	all, err := parse(strings.NewReader(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	return must.Get(parse(strings.NewReader(s)))(t)
 }
 
 func TestParse(t *testing.T) {
@@ -46,13 +43,9 @@ func TestParse(t *testing.T) {
 		{"weblimit", "example.com/w", "this repository", "token bucket", false},
 		{"other", "example.com/o", "v1.2.3", "fixed window", false},
 	}
-	if !slices.Equal(all.peers, want) {
-		t.Errorf("peers %v", all.peers)
-	}
+	check.Slices(t, "peers", all.peers, want)
 	// A name that ends in a number keeps it; -GOMAXPROCS goes.
-	if want := []string{"Redis/weblimit/1-key/64/allow", "Redis/other/1-key/64/allow", "Memory/other/1M-keys"}; !slices.Equal(all.names, want) {
-		t.Errorf("names %q", all.names)
-	}
+	check.Slices(t, "names", all.names, []string{"Redis/weblimit/1-key/64/allow", "Redis/other/1-key/64/allow", "Memory/other/1M-keys"})
 	own := all.rows["Redis/weblimit/1-key/64/allow"]
 	if own.rounds != 2 || !slices.Equal(own.values["ns/op"], []float64{1000, 2000}) || !slices.Equal(own.values["p50-µs"], []float64{655.4, 650}) {
 		t.Errorf("row %v", own)

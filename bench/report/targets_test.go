@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestTargetsAreComputed(t *testing.T) {
@@ -53,10 +54,7 @@ BenchmarkRedis/weblimit/1-key/64/allow-2 10 100 ns/op 1 redis-cpu-µs/op
 BenchmarkCost/weblimit/allow-2 10 100 ns/op 150 redis-used-B/key
 `)
 	page := []byte("before\n" + scalingBegins + "old\n" + scalingEnds + "after\n")
-	once, err := all.scaled(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	once := must.Get(all.scaled(page))(t)
 	got := string(once)
 	if !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, "after\n") || strings.Contains(got, "old") {
 		t.Error(got)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -83,9 +84,7 @@ func TestChecks(t *testing.T) {
 	for _, w := range all {
 		t.Run(plain(w.name), func(t *testing.T) {
 			for _, key := range []int{0, 7} {
-				if err := w.ask(t.Context(), key); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, w.ask(t.Context(), key))
 			}
 		})
 	}

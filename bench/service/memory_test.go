@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -38,9 +39,7 @@ func TestMemory(t *testing.T) {
 
 	ask := batches(t, d.data)
 	for key := 1; key < many; key += batch {
-		if err := ask(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ask(t.Context(), key))
 	}
 	report(fmt.Sprintf("after a check of each of %d keys, counted in memory", many), settled(t, d))
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -40,15 +41,9 @@ func start(t testing.TB, cmd *exec.Cmd, ready func(written string) bool) process
 // redisProcess is the process of a Redis server.
 func redisProcess(t testing.TB, s *redistest.Server) process {
 	t.Helper()
-	info, err := s.Client(t).Info(t.Context(), "server").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(s.Client(t).Info(t.Context(), "server").Result())(t)
 	_, after, _ := strings.Cut(info, "process_id:")
-	pid, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0])))(t)
 	return process{pid}
 }
 
@@ -156,15 +151,9 @@ func (d *daemon) ask(method, path string) (status int, body string, err error) {
 // write replaces a file as a whole.
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.OK(t, os.WriteFile(path+".new", []byte(text), 0o600))
+	must.OK(t, os.Rename(path+".new", path))
 }
 
 // freePort returns a port that is free now, and below those of outgoing connections, of which one could

@@ -24,6 +24,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -404,9 +405,7 @@ func (s *soaked) counted() {
 		return
 	}
 	for _, policy := range []string{"local", "deny"} {
-		if got := s.allowed[policy+" user:exact"]; got != soakQuota {
-			s.t.Errorf("%s: %d allowed without an outage, want %d", policy, got, soakQuota)
-		}
+		check.Equal(s.t, policy+": allowed without an outage", s.allowed[policy+" user:exact"], soakQuota)
 		for i := range soakKeys {
 			name := fmt.Sprintf("%s user:%d", policy, i)
 			got, most := s.allowed[name], int64(soakQuota)

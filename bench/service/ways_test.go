@@ -27,6 +27,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/client"
@@ -103,15 +104,9 @@ func decide(l *core.Limiter) func(context.Context, int) error {
 
 func remote(t *testing.T, url string) func(context.Context, int) error {
 	t.Helper()
-	c, err := client.New(client.Config{URL: url, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(client.Config{URL: url, Timeout: time.Minute}))(t)
 	t.Cleanup(c.Close)
-	l, err := c.Limiter(core.Config{Store: c.Store()}, "api")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(c.Limiter(core.Config{Store: c.Store()}, "api"))(t)
 	return decide(l)
 }
 
@@ -194,10 +189,7 @@ func rateLimit(c rls.RateLimitServiceClient) func(context.Context, int) error {
 
 func dial(t testing.TB, addr string) rls.RateLimitServiceClient {
 	t.Helper()
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return rls.NewRateLimitServiceClient(conn)
 }

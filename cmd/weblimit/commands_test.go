@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
 )
 
@@ -32,9 +33,7 @@ func TestBothBackendsSayTheSame(t *testing.T) {
 	for _, c := range []call{a.onPage, a.onRedis} {
 		wants(t, c.ok(t, "top"), "1 instance", "login", "trial", "shadow", "Most denied", "user:42", "Would have been denied")
 		e := c.run(t, "explain", "user:42")
-		if e.code != exitDenied {
-			t.Errorf("explain: exit code %d, want %d", e.code, exitDenied)
-		}
+		check.Equal(t, "explain: exit code", e.code, exitDenied)
 		wants(t, e.out, "login: denied (5 per 1h, token bucket)", "20 requests, 15 denied", "18 would have been denied",
 			"last denial", "99.5 % of 1 client stay within 20 per 1h; 0 % stay within the present 5", "per calendar month", "fits in")
 		wants(t, c.ok(t, "suggest", "trial"), "99.5 % of 1 client stay within 20 per 1h", "shadow", "0 %")

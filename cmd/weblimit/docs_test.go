@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/quota"
 )
@@ -36,14 +37,11 @@ func TestDocsShowRealOutput(t *testing.T) {
 func TestDocsShowRealQuotas(t *testing.T) {
 	b := startBiller(t, quota.Config{})
 	s := redisstore.New(b.rdb, redisstore.Config{Prefix: b.prefix})
-	courier, err := quota.Open(t.Context(), b.pool, quota.Config{Store: s, FlushEvery: 50 * time.Millisecond, Timeout: time.Minute, Notices: []quota.Channel{{
+	courier := must.Get(quota.Open(t.Context(), b.pool, quota.Config{Store: s, FlushEvery: 50 * time.Millisecond, Timeout: time.Minute, Notices: []quota.Channel{{
 		Name: "billing", Deliver: func(context.Context, quota.Notice) error {
 			return &quota.DeliveryError{Err: errors.New("410 Gone"), Permanent: true}
 		},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	t.Cleanup(func() { _ = courier.Close(context.Background()) })
 	b.spend(t, "tenant:acme", 64)
 	b.spend(t, "tenant:globex", 12)
@@ -81,10 +79,7 @@ func TestDocsShowRealQuotas(t *testing.T) {
 // what they print, and returns how many there are.
 func compareDocs(t *testing.T, quotas bool, run func(args ...string) string) (shown int) {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	fresh := regexp.MustCompile("(?s)```console\n\\$ weblimit ([^\n]*)\n(.*?)```").ReplaceAllStringFunc(string(text), func(block string) string {
 		command, _, _ := strings.Cut(strings.TrimPrefix(block, "```console\n$ weblimit "), "\n")
 		if strings.HasPrefix(command, "quota ") != quotas {
@@ -98,9 +93,7 @@ func compareDocs(t *testing.T, quotas bool, run func(args ...string) string) (sh
 		return want
 	})
 	if *record {
-		if err := os.WriteFile(page, []byte(fresh), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(page, []byte(fresh), 0o600))
 	}
 	return shown
 }
@@ -120,14 +113,8 @@ func words(line string) (all []string) {
 // Each command and flag is in the page, and each is explained by --help with an example.
 func TestDocsNameAllCommandsAndFlags(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
+	source := must.Get(os.ReadFile("main.go"))(t)
 	help := call{}.ok(t, "--help")
 	for _, name := range []string{"top", "peek", "explain", "reset", "block", "unblock", "blocks", "suggest", "quota", "bench-redis"} {
 		wantsOne(t, string(text), name)

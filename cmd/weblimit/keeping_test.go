@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/inspect"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
@@ -29,13 +30,10 @@ func TestLimitsThatAreKept(t *testing.T) {
 		core.PerCalendarDay(100, time.UTC).By(keyfuncs.ClientIP()).Named("kept"),
 		core.PerHour(10).By(keyfuncs.ClientIP()).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
 	}}))
-	page, err := inspect.New(inspect.Config{
+	page := must.Get(inspect.New(inspect.Config{
 		Store: b.book.Store(), Top: heavy, Timeout: time.Minute,
 		Users: []inspect.User{{Name: "ops", Password: password, May: inspect.Act}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(page.Close)
 	server := httptest.NewServer(page)
 	t.Cleanup(server.Close)
@@ -51,10 +49,7 @@ func TestLimitsThatAreKept(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
 	defer cancel()
 	wait.Until(t, "the application publishes its limits", func() bool {
-		published, err := s.Exchange().Collect(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		published := must.Get(s.Exchange().Collect(ctx))(t)
 		snapshot := new(top.Snapshot)
 		return len(published) > 0 && snapshot.UnmarshalBinary(published[0]) == nil && snapshot.Limit("kept") != nil && snapshot.Limit("kept").Quota > 0
 	})

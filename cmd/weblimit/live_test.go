@@ -26,10 +26,7 @@ import (
 // stops answering leaves what was there.
 func TestTopIsLiveOnATerminal(t *testing.T) {
 	t.Parallel()
-	overview, err := os.ReadFile(filepath.Join("testdata", "overview.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	overview := must.Get(os.ReadFile(filepath.Join("testdata", "overview.json")))(t)
 	var asked atomic.Int64
 	var down atomic.Bool
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -80,9 +77,7 @@ func TestColourIsForTerminalsAlone(t *testing.T) {
 		t.Errorf("escape sequences without a terminal: %q", r.out)
 	}
 	c.tty, c.size = true, [2]int{100, 40}
-	if r := c.run(t, "peek", "ip:192.0.2.7"); !strings.Contains(r.out, "\x1b[31m") {
-		t.Errorf("no colour on a terminal: %q", r.out)
-	}
+	check.Contains(t, "no colour on a terminal", c.run(t, "peek", "ip:192.0.2.7").out, "\x1b[31m")
 	c.env["NO_COLOR"] = "1"
 	for _, args := range [][]string{{"peek", "ip:192.0.2.7"}, {"explain", "ip:192.0.2.7"}, {"top", "--once"}, {"blocks"}, {"suggest"}} {
 		r := c.run(t, args...)
@@ -116,13 +111,9 @@ func TestSignalsEndTheProgram(t *testing.T) {
 		cmd.Env = []string{"WEBLIMIT_URL=" + page.URL}
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Start())
 		wait.Until(t, "the program asks", asked.Load)
-		if err := cmd.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cmd.Process.Signal(signal))
 		_ = cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || !regexp.MustCompile(`^weblimit: interrupted\n$`).MatchString(errs.String()) {
 			t.Errorf("%v: exit code %d, %q", signal, code, errs.String())

@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/inspect"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -152,13 +153,10 @@ func startOn(t *testing.T, rdb redis.UniversalClient, prefix, redisURL string, a
 	}
 	config.Limits = all
 	a.limiter = core.Must(core.New(config))
-	page, err := inspect.New(inspect.Config{
+	page := must.Get(inspect.New(inspect.Config{
 		Store: s, Top: a.heavy, Timeout: time.Minute,
 		Users: []inspect.User{{Name: "ops", Password: password, May: inspect.Act}, {Name: "vic", Password: password, May: inspect.Read}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(page.Close)
 	server := httptest.NewServer(page)
 	t.Cleanup(server.Close)
@@ -203,15 +201,10 @@ func (a *application) published(t *testing.T, key string, n int) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
 	defer cancel()
 	wait.Until(t, "the application publishes what it has counted", func() bool {
-		snapshots, err := a.store.Exchange().Collect(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		snapshots := must.Get(a.store.Exchange().Collect(ctx))(t)
 		for _, data := range snapshots {
 			s := new(top.Snapshot)
-			if err := s.UnmarshalBinary(data); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, s.UnmarshalBinary(data))
 			if l := s.Limit("login"); l != nil && l.Quota > 0 {
 				if c, ok := l.Client(key); ok && c.Hour.Requests >= int64(n) {
 					return true

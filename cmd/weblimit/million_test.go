@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -54,9 +55,7 @@ func TestMillionKeys(t *testing.T) {
 	fill(t, rdb, server.Addr(), n)
 	t.Logf("%d keys written in %v", n, time.Since(start).Round(time.Millisecond))
 	for i := range blockedKeys {
-		if err := a.limiter.Block(t.Context(), "login", fmt.Sprintf("user:%07d", i*n/blockedKeys), time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, a.limiter.Block(t.Context(), "login", fmt.Sprintf("user:%07d", i*n/blockedKeys), time.Hour))
 	}
 	for _, args := range [][]string{
 		{"top"},
@@ -71,14 +70,10 @@ func TestMillionKeys(t *testing.T) {
 		var took time.Duration
 		for attempt := range attempts {
 			for i := range publishers {
-				if err := (longLived{a.store.Exchange()}).Publish(t.Context(), "instance-"+strconv.Itoa(i), snapshot, time.Minute); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, (longLived{a.store.Exchange()}).Publish(t.Context(), "instance-"+strconv.Itoa(i), snapshot, time.Minute))
 			}
 			before := server.Commandstats(t)
-			if err := rdb.Do(t.Context(), "slowlog", "reset").Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, rdb.Do(t.Context(), "slowlog", "reset").Err())
 			begin := time.Now()
 			r := a.onRedis.run(t, args...)
 			took = time.Since(begin)
@@ -118,10 +113,7 @@ func (a *application) keep(t *testing.T) []byte {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
 	defer cancel()
 	wait.Until(t, "a large snapshot is published", func() bool {
-		snapshots, err := a.store.Exchange().Collect(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		snapshots := must.Get(a.store.Exchange().Collect(ctx))(t)
 		if len(snapshots) == 1 {
 			snapshot = snapshots[0]
 		}
@@ -141,10 +133,7 @@ func fill(t *testing.T, rdb *redis.Client, socket string, n int) {
 		keys, _ := rdb.Keys(context.Background(), "*0000000*").Result()
 		t.Fatalf("%v; there are %q", err, keys)
 	}
-	conn, err := net.Dial("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("unix", socket))(t)
 	defer conn.Close()
 	read := make(chan error, 1)
 	go func() {
@@ -155,22 +144,15 @@ func fill(t *testing.T, rdb *redis.Client, socket string, n int) {
 	for i := range n {
 		fmt.Fprintf(w, "*5\r\n$3\r\nSET\r\n$%d\r\nweblimit:{user:%07d}\r\n$%d\r\n%s\r\n$2\r\nPX\r\n$7\r\n3600000\r\n", len(key), i, len(value), value)
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-read; err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, w.Flush())
+	must.OK(t, <-read)
 }
 
 // slowCommands returns what SLOWLOG has, by command. SCANs and GETs are told apart, since there are
 // thousands of them: SCAN has the same cursors each time while no keys come and go.
 func slowCommands(t *testing.T, rdb *redis.Client) map[string]string {
 	t.Helper()
-	entries, err := rdb.SlowLogGet(t.Context(), -1).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(rdb.SlowLogGet(t.Context(), -1).Result())(t)
 	slow := make(map[string]string)
 	for _, e := range entries {
 		text := strings.Join(e.Args, " ")

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
@@ -38,10 +39,7 @@ func eachArchive(t *testing.T, f func(t *testing.T, to call)) {
 // urlOfDatabase returns the URL of an empty database.
 func urlOfDatabase(t *testing.T) string {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), pgtest.Shared(t).Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(pgxpool.New(t.Context(), pgtest.Shared(t).Database(t)))(t)
 	defer pool.Close()
 	return databaseURL(t, pool)
 }
@@ -150,23 +148,17 @@ func TestAPolicyWrittenByHand(t *testing.T) {
 	key := redistest.Prefix(t) + "limits"
 	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
 	defer func() { _ = client.Close() }()
-	if err := redissource.Publish(t.Context(), client, key, policy.File{Name: "1.yaml", Text: []byte(limitOf(1))}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, redissource.Publish(t.Context(), client, key, policy.File{Name: "1.yaml", Text: []byte(limitOf(1))}))
 	c := call{}
 	to := []string{"--to", "unix://" + server.Addr(), "--name", key}
 	run := func(args ...string) []string { return append(append([]string{"policy"}, args...), to...) }
-	if err := client.HSet(t.Context(), key, "text", "policies: {}\x1b[2J").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, client.HSet(t.Context(), key, "text", "policies: {}\x1b[2J").Err())
 	said := c.run(t, run("status")...)
 	wants(t, said.err, "processes refuse this file")
 	if said.code != exitError || strings.Contains(said.out+said.err, "\x1b") {
 		t.Errorf("status: %+v", said)
 	}
-	if err := client.HSet(t.Context(), key, "text", limitOf(9)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, client.HSet(t.Context(), key, "text", limitOf(9)).Err())
 	wants(t, c.fails(t, exitError, run("status")...), "somebody has written it without publishing")
 	dir := policyFiles(t, map[string]string{"1.yaml": limitOf(1)})
 	wants(t, c.ok(t, run("publish", dir+"1.yaml")...), "9 → 1 per 15m", "release 2")
@@ -176,9 +168,7 @@ func TestAPolicyWrittenByHand(t *testing.T) {
 func TestWherePoliciesArePublished(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.yaml")
-	if err := os.WriteFile(file, []byte(limitOf(1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(limitOf(1)), 0o600))
 	for want, to := range map[string]string{
 		"set --to":                   "",
 		"must begin with redis://":   "http://example.com",

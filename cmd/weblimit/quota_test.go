@@ -16,6 +16,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -60,10 +62,7 @@ func startBillerOn(t *testing.T, server *redistest.Server, config quota.Config) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = b.book.Close(context.Background()) })
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	berlin := must.Get(time.LoadLocation("Europe/Berlin"))(t)
 	b.limiter = core.Must(core.New(core.Config{Store: b.book.Store(), Timeout: time.Minute, Limits: []core.Limit{
 		core.PerMonth(100, berlin).Soft(80).By(keyfuncs.Tenant("tenant")).Named("plan"),
 	}}))
@@ -91,9 +90,7 @@ func (b *biller) spend(t *testing.T, tenant string, n int) {
 
 func (b *biller) flush(t *testing.T) {
 	t.Helper()
-	if err := b.book.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.book.Flush(t.Context()))
 }
 
 // forget has Redis lose a tenant, or have what dump has returned.
@@ -103,9 +100,7 @@ func (b *biller) forget(t *testing.T, tenant string) {
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("keys %q, %v", keys, err)
 	}
-	if err := b.rdb.Del(t.Context(), keys[0]).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.rdb.Del(t.Context(), keys[0]).Err())
 }
 
 // dump returns a function that sets a tenant in Redis back to what it is now.
@@ -115,14 +110,9 @@ func (b *biller) dump(t *testing.T, tenant string) (restore func()) {
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("keys %q, %v", keys, err)
 	}
-	data, err := b.rdb.Dump(t.Context(), keys[0]).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(b.rdb.Dump(t.Context(), keys[0]).Result())(t)
 	return func() {
-		if err := b.rdb.RestoreReplace(t.Context(), keys[0], 48*time.Hour, data).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.rdb.RestoreReplace(t.Context(), keys[0], 48*time.Hour, data).Err())
 	}
 }
 
@@ -231,23 +221,17 @@ func TestReconcileGuessesNothing(t *testing.T) {
 	}
 	wrong.env["WEBLIMIT_PREFIX"] = "other:"
 	r := wrong.run(t, "quota", "reconcile", "--repair", "--settle", "0s")
-	if r.code != exitDenied {
-		t.Errorf("a wrong prefix: exit code %d", r.code)
-	}
+	check.Equal(t, "a wrong prefix: exit code", r.code, exitDenied)
 	wants(t, r.out, "Redis has none of the accounts", `is the prefix "other:" right?`)
 	exec := func(sql string) {
 		t.Helper()
-		if _, err := b.pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(b.pool.Exec(t.Context(), sql))(t)
 	}
 	exec("UPDATE weblimit.declared SET zone = 'Moon/Tranquility'")
 	r = b.ops.run(t, "quota", "reconcile", "--settle", "0s")
 	wants(t, r.out, "unknown limit", "this machine does not know the time zone of its periods")
 	wants(t, r.err, `limit "plan"`, "Moon/Tranquility")
-	if r.code != exitDenied {
-		t.Errorf("an unknown time zone: exit code %d", r.code)
-	}
+	check.Equal(t, "an unknown time zone: exit code", r.code, exitDenied)
 	exec("DELETE FROM weblimit.declared")
 	r = b.ops.run(t, "quota", "reconcile", "--settle", "0s")
 	wants(t, r.out, "unknown limit", "no process of this version has declared the limit")
@@ -264,10 +248,7 @@ func TestUsageStatementAdjust(t *testing.T) {
 	b.spend(t, "tenant:acme", 90)
 	b.spend(t, "tenant:=cmd|x", 1)
 	b.flush(t)
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	berlin := must.Get(time.LoadLocation("Europe/Berlin"))(t)
 	wants(t, squeeze(b.ops.ok(t, "quota", "usage", "--limit", "plan", "--tenant", "tenant:acme")), "LIMIT TENANT PERIOD USED plan tenant:acme "+time.Now().In(berlin).Format("2006-01")+"-01 to ", " 90")
 	wants(t, b.ops.ok(t, "quota", "usage", "--tenant", "tenant:acme", "--days"), "DAY", "90")
 	wants(t, b.ops.ok(t, "quota", "usage", "--to", "2020-01-01"), "Nothing is used.")
@@ -345,23 +326,16 @@ func TestDatabasePasswords(t *testing.T) {
 	database := server.Database(t)
 	server.Exec(t, databaseName(t, database), "DO $$ BEGIN CREATE ROLE viewer LOGIN PASSWORD '"+secret+"'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
 	c := call{env: map[string]string{"WEBLIMIT_DATABASE_URL": "postgres:///" + databaseName(t, database) + "?host=" + server.Host() + "&user=viewer"}}
 	wants(t, c.fails(t, exitError, "quota", "usage", "--database-password-file", file), "no book")
-	if err := os.WriteFile(file, []byte("wrong\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(file, []byte("wrong\n"), 0o600))
 	wants(t, c.fails(t, exitError, "quota", "usage", "--database-password-file", file), "password authentication failed")
 }
 
 func databaseName(t *testing.T, connString string) string {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(connString)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(pgxpool.ParseConfig(connString))(t)
 	return config.ConnConfig.Database
 }
 
@@ -375,9 +349,7 @@ func TestQuotaCommandsUnderTheLeastPrivilege(t *testing.T) {
 	for _, sql := range []string{
 		"CREATE ROLE " + role + " LOGIN PASSWORD 'read'", "GRANT USAGE ON SCHEMA weblimit TO " + role, "GRANT SELECT ON ALL TABLES IN SCHEMA weblimit TO " + role,
 	} {
-		if _, err := b.pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(b.pool.Exec(t.Context(), sql))(t)
 	}
 	reader := call{env: map[string]string{}}
 	for name, value := range b.ops.env {

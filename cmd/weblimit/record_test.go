@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -65,17 +66,11 @@ func TestRecord(t *testing.T) {
 	time.Sleep(1100 * time.Millisecond) // until the last second is published
 	for _, name := range []string{"overview", "limits", "explain", "block", "blocks", "unblock", "reset"} {
 		q := recorded[name]
-		r, err := http.NewRequestWithContext(t.Context(), q.method, a.onPage.env["WEBLIMIT_URL"]+"/api/v1/"+q.path, strings.NewReader(q.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), q.method, a.onPage.env["WEBLIMIT_URL"]+"/api/v1/"+q.path, strings.NewReader(q.body)))(t)
 		r.SetBasicAuth("ops", password)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Weblimit-Inspect", "1")
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.DefaultClient.Do(r))(t)
 		answer := make([]byte, 0, 1<<20)
 		for buf := make([]byte, 1<<16); ; {
 			n, err := res.Body.Read(buf)
@@ -89,9 +84,7 @@ func TestRecord(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in %s", err, answer)
 		}
-		if err := os.WriteFile(filepath.Join("testdata", name+".json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join("testdata", name+".json"), text, 0o600))
 	}
 }
 

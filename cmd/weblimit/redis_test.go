@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/metrics/top"
@@ -40,9 +41,7 @@ func TestHostileRedis(t *testing.T) {
 	a.published(t, "user:42", 20)
 	publish := func(name, snapshot string) {
 		t.Helper()
-		if err := (longLived{a.store.Exchange()}).Publish(t.Context(), name, []byte(snapshot), time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, (longLived{a.store.Exchange()}).Publish(t.Context(), name, []byte(snapshot), time.Minute))
 	}
 	publish("broken", "\x1b[2J")
 	r := a.onRedis.run(t, "top")
@@ -53,10 +52,7 @@ func TestHostileRedis(t *testing.T) {
 		Instances: []top.Instance{{Name: "strange", At: time.Now()}},
 		Limits:    []top.Limit{{Name: "strange", Quota: 1 << 52, Burst: 1, Window: 1, Clients: []top.Client{{Key: `user:\x1b`}}}},
 	}
-	data, err := strange.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(strange.MarshalBinary())(t)
 	publish("strange", string(data))
 	r = a.onRedis.run(t, "explain", "user:42")
 	wants(t, r.err, "numbers of these limits are not published", "strange", "--url")
@@ -83,10 +79,7 @@ func TestServersThatAreNoRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			defer l.Close()
 			go func() {
 				for {
@@ -171,10 +164,7 @@ func TestRedisOverTLS(t *testing.T) {
 	a := startShared(t)
 	a.ask(t, "user:42", 20)
 	a.published(t, "user:42", 20)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: pages.TLS.Certificates, MinVersion: tls.VersionTLS12})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: pages.TLS.Certificates, MinVersion: tls.VersionTLS12}))(t)
 	defer l.Close()
 	socket := redistest.Shared(t).Addr()
 	go func() {
@@ -196,9 +186,7 @@ func TestRedisOverTLS(t *testing.T) {
 		}
 	}()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pages.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pages.Certificate().Raw}), 0o600))
 	c := a.onRedis
 	c.env["WEBLIMIT_REDIS"] = "rediss://" + l.Addr().String()
 	wants(t, c.fails(t, exitError, "top"), "certificate")
@@ -210,10 +198,7 @@ func TestRedisOverTLS(t *testing.T) {
 // The permissions of docs/redis.md suffice for all commands, as for the store, and GET and MGET for top.
 func TestTheCommandUnderTheLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/redis.md"))(t)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`).FindSubmatch(text)
 	if line == nil {
 		t.Fatal("docs/redis.md has no ACL line")
@@ -223,9 +208,7 @@ func TestTheCommandUnderTheLeastPrivilege(t *testing.T) {
 	admin := clientOf(t, server)
 	acl := func(args ...any) {
 		t.Helper()
-		if err := admin.Do(t.Context(), append([]any{"acl", "setuser"}, args...)...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, admin.Do(t.Context(), append([]any{"acl", "setuser"}, args...)...).Err())
 	}
 	rules := []any{"ops", "on", ">s3cret"}
 	for _, rule := range strings.Fields(string(line[1])) {
@@ -272,10 +255,7 @@ func TestBenchLeavesNothing(t *testing.T) {
 	}
 	rdb := clientOf(t, server)
 	wait.Until(t, "no keys are left", func() bool {
-		n, err := rdb.DBSize(context.Background()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(rdb.DBSize(context.Background()).Result())(t)
 		return n == 0
 	})
 }
@@ -283,10 +263,7 @@ func TestBenchLeavesNothing(t *testing.T) {
 // A row that is over before anybody has begun, as on a busy machine, has checks nevertheless.
 func TestEachRowOfABenchHasChecks(t *testing.T) {
 	t.Parallel()
-	rules, err := benchLimits(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(benchLimits(1))(t)
 	s := redisstore.New(clientOf(t, redistest.Shared(t)), redisstore.Config{Prefix: redistest.Prefix(t)})
 	m := measurement{store: s, rules: rules, keys: 1, timeout: time.Minute}
 	if row := m.run(t.Context(), 0, 3); row.Errors != 0 || row.PerSecond <= 0 || len(m.latencies) != 3 {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestMistakesAreUsageErrors(t *testing.T) {
@@ -54,9 +57,7 @@ func TestDurations(t *testing.T) {
 		3_599_000: "59m59s", 3_599_001: "1h", 3_600_000: "1h", 7_800_000: "2h10m", 86_399_000: "1d", 86_400_000: "1d", 90_000_000: "1d1h",
 		1 << 62: "more than 9999d",
 	} {
-		if got := lasting(millis(in)); got != want {
-			t.Errorf("%d ms are %q, want %q", in, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%d ms", in), lasting(millis(in)), want)
 	}
 	for in, want := range map[string]string{"90s": "1m30s", "7d": "7d", "12h": "12h"} {
 		if d, err := parseLength(in); err != nil || lasting(d) != want {

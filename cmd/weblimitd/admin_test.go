@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
@@ -122,10 +123,7 @@ func TestOperators(t *testing.T) {
 		}
 	}
 	// A name of somebody else that resolves to this machine.
-	r, err := http.NewRequest(http.MethodGet, in.adminURL+"/status", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequest(http.MethodGet, in.adminURL+"/status", nil))(t)
 	r.Host = "evil.example"
 	r.Header.Set("Authorization", basic(act)[1])
 	if status, _, err := ask(in.client, r); status != http.StatusMisdirectedRequest || err != nil {
@@ -198,10 +196,7 @@ func TestMemoryLimit(t *testing.T) {
 	check.Equal(t, "the limit", in.metric(t, "go_gc_gomemlimit_bytes"), "5.36870912e+08")
 	in = start(t, []string{"GOMEMLIMIT=300MiB"}, "--memory-limit", "512MiB")
 	check.Equal(t, "the limit with GOMEMLIMIT", in.metric(t, "go_gc_gomemlimit_bytes"), "3.145728e+08")
-	text, err := os.ReadFile("go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("go.mod"))(t)
 	// From this version on, GOMAXPROCS follows the CPU quota of the control group.
 	if !regexp.MustCompile(`(?m)^go 1\.(2[5-9]|[3-9]\d)`).Match(text) {
 		t.Error("go.mod names a version whose runtime does not know CPU quotas")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -20,10 +21,7 @@ import (
 // dial opens a connection to the data listener.
 func (in *instance) dial(t *testing.T) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", in.data, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(net.DialTimeout("tcp", in.data, time.Minute))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -90,9 +88,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for range 5 {
 		c := in.dial(t)
 		_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-		if _, err := statusOn(c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(statusOn(c))(t)
 		open = append(open, c)
 	}
 	if !closedWithin(in.dial(t), time.Minute) {
@@ -120,19 +116,14 @@ func TestIdleConnections(t *testing.T) {
 	before := in.resident(t)
 	open := make([]net.Conn, 0, n)
 	for range n {
-		c, err := net.Dial("tcp", in.data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(net.Dial("tcp", in.data))(t)
 		defer c.Close()
 		_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
 		open = append(open, c)
 	}
 	for _, c := range open {
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-		if _, err := c.Read(make([]byte, 512)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(c.Read(make([]byte, 512)))(t)
 	}
 	each := (in.resident(t) - before) / int64(n)
 	t.Logf("%d idle connections: %d bytes each, %d MB in all", n, each, in.resident(t)>>20)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -77,16 +78,12 @@ func (in *instance) allows(t *testing.T, ip string, n int) (allowed int) {
 func TestCheckOnEveryStore(t *testing.T) {
 	t.Parallel()
 	in := start(t, nil)
-	if n := in.allows(t, "192.0.2.1", 8); n != 5 {
-		t.Errorf("memory: %d of 8 are allowed", n)
-	}
+	check.Equal(t, "memory: of 8 allowed", in.allows(t, "192.0.2.1", 8), 5)
 	for name, args := range onRedis(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			one, other := start(t, nil, args...), start(t, nil, args...)
-			if n := one.allows(t, "192.0.2.1", 3) + other.allows(t, "192.0.2.1", 4); n != 5 {
-				t.Errorf("%d of 7 are allowed", n)
-			}
+			check.Equal(t, "of 7 allowed", one.allows(t, "192.0.2.1", 3)+other.allows(t, "192.0.2.1", 4), 5)
 			if n := one.allows(t, "192.0.2.2", 1); n != 1 {
 				t.Error("another client is denied")
 			}
@@ -98,15 +95,11 @@ func TestCheckOnEveryStore(t *testing.T) {
 func TestTheVersionIsInTheAnswer(t *testing.T) {
 	t.Parallel()
 	in := start(t, nil)
-	if n := in.allows(t, "192.0.2.1", 6); n != 5 {
-		t.Fatalf("%d are allowed", n)
-	}
+	must.Equal(t, "allowed", in.allows(t, "192.0.2.1", 6), 5)
 	rewrite(t, in.policy, onePolicy("2", 8))
 	in.signal(t, syscall.SIGHUP)
 	in.decides(t, "2")
-	if n := in.allows(t, "192.0.2.1", 6); n != 3 {
-		t.Errorf("%d more are allowed, want 3", n)
-	}
+	check.Equal(t, "more allowed", in.allows(t, "192.0.2.1", 6), 3)
 	a, _, err := decide(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1")
 	if err != nil || !strings.HasPrefix(a.Version, "2#") {
 		t.Errorf("%+v %v", a, err)
@@ -396,10 +389,7 @@ func drainsInSteps(t *testing.T, server *redistest.Server, delay time.Duration) 
 	in.signal(t, syscall.SIGTERM)
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 	readiness := func() (int, error) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/readyz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/readyz", nil))(t)
 		code, _, err := ask(client, r)
 		return code, err
 	}
@@ -513,10 +503,7 @@ func TestReservationSecrets(t *testing.T) {
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	got := new(child.Output)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	collector := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(got, r.Body)
 		w.Header().Set("Content-Type", "application/x-protobuf")
@@ -524,7 +511,7 @@ func TestTraces(t *testing.T) {
 	go func() { _ = collector.Serve(l) }()
 	defer collector.Close()
 	in := start(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + l.Addr().String()})
-	_, _, err = decide(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	_, _, err := decide(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 const deploy = "../../deploy/weblimitd/"
@@ -26,15 +28,10 @@ func TestUnits(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for _, unit := range []string{"weblimitd.service", "weblimitd.socket", "weblimitd-admin.socket"} {
-		text, err := os.ReadFile(deploy + unit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(deploy + unit))(t)
 		// The program that the unit names has to be there.
 		text = bytes.ReplaceAll(text, []byte("/usr/local/bin/weblimitd"), []byte(daemon))
-		if err := os.WriteFile(filepath.Join(dir, unit), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, unit), text, 0o600))
 	}
 	units, _ := filepath.Glob(filepath.Join(dir, "*"))
 	out, err := exec.Command(analyze, append([]string{"verify"}, units...)...).CombinedOutput()
@@ -50,10 +47,7 @@ func TestUnits(t *testing.T) {
 // The settings of the units are taken, with the policy and the folder in other places.
 func TestSettingsOfTheUnits(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(deploy + "weblimitd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(deploy + "weblimitd.yaml"))(t)
 	limits, kept := write(t, "limits.yaml", onePolicy("1", 5)), filepath.Join(t.TempDir(), "kept.yaml")
 	settings := strings.NewReplacer("/etc/weblimitd/limits.yaml", limits, "/var/lib/weblimitd/limits.yaml", kept, "# redis:", "redis:").Replace(string(text))
 	passes(t, "")(inside(nil, "--check", "--config", write(t, "weblimitd.yaml", settings)))
@@ -84,10 +78,7 @@ type manifest struct {
 // The manifest has settings and a policy that are taken, and probes that are served.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(deploy + "kubernetes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(deploy + "kubernetes.yaml"))(t)
 	kinds := map[string]bool{}
 	var env []string
 	policy := ""
@@ -163,9 +154,7 @@ func TestImage(t *testing.T) {
 			} `json:"config"`
 		}
 	}
-	if err := json.Unmarshal([]byte(ask("inspect", "--type", "image", "weblimitd:test")), &image); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(ask("inspect", "--type", "image", "weblimitd:test")), &image))
 	c := image.Docker.Config
 	if c.User != "65532:65532" || len(c.Entrypoint) != 1 || strings.Join(c.Healthcheck.Test, " ") != "CMD /weblimitd healthcheck" {
 		t.Errorf("the image has %+v", c)

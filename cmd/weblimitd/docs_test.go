@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the table of settings")
@@ -16,10 +18,7 @@ var tables = regexp.MustCompile(`(?s)<!-- settings -->\n.*?<!-- end -->`)
 func TestSettingsInTheDocs(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/weblimitd.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(page))(t)
 	var b strings.Builder
 	b.WriteString("<!-- settings -->\n")
 	heading, line := regexp.MustCompile(`^[A-Z]`), regexp.MustCompile(`^  (--[a-z-]+|WEBLIMIT_[A-Z_]+) +(.*?)(?: \(([^()]*)\))?$`)
@@ -44,9 +43,7 @@ func TestSettingsInTheDocs(t *testing.T) {
 		return
 	}
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(page, []byte(want), 0o600))
 		return
 	}
 	t.Error("the settings in docs/weblimitd.md are not those of the program: run go test -run SettingsInTheDocs -update")
@@ -56,19 +53,13 @@ func TestSettingsInTheDocs(t *testing.T) {
 func TestMetricsInTheDocs(t *testing.T) {
 	t.Parallel()
 	in := start(t, nil)
-	text, err := os.ReadFile("../../docs/weblimitd.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/weblimitd.md"))(t)
 	name := regexp.MustCompile(`weblimitd_[a-z_]+`)
 	_, scraped := in.get(t, "/metrics")
 	for _, metric := range regexp.MustCompile(`(?m)^# TYPE (weblimitd_[a-z_]+)`).FindAllStringSubmatch(scraped, -1) {
 		wants(t, string(text), metric[1])
 	}
-	source, err := os.ReadFile("metrics.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("metrics.go"))(t)
 	for _, metric := range name.FindAllString(string(text), -1) {
 		wants(t, string(source), `"`+metric+`"`)
 	}

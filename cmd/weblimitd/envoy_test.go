@@ -25,6 +25,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/check"
 	windows "github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -39,10 +40,7 @@ func envoyFolder(t *testing.T) string {
 
 func connect(t *testing.T, addr string, creds credentials.TransportCredentials) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(addr, grpc.WithTransportCredentials(creds)))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -69,17 +67,12 @@ func TestEnvoy(t *testing.T) {
 	windows.AwayFrom(time.Hour, 2*time.Minute)
 	over := 0
 	for range 5 {
-		code, err := asks(t.Context(), conn, "192.0.2.1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		code := must.Get(asks(t.Context(), conn, "192.0.2.1"))(t)
 		if code == rls.RateLimitResponse_OVER_LIMIT {
 			over++
 		}
 	}
-	if over != 2 {
-		t.Errorf("%d of 5 are over the limit of 3", over)
-	}
+	check.Equal(t, "of 5 over the limit of 3", over, 2)
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+in.data+"/json",
 		strings.NewReader(`{"domain":"edge","descriptors":[{"entries":[{"key":"remote_address","value":"192.0.2.1"}]}]}`))
 	if code, body, err := ask(http.DefaultClient, r); code != http.StatusTooManyRequests || err != nil {
@@ -102,16 +95,10 @@ func TestEnvoy(t *testing.T) {
 	wants(t, shown, `"envoy": {`, `"domains": 1`, `"refused": 1`)
 
 	health := healthpb.NewHealthClient(conn)
-	watch, err := health.Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "ratelimit"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	watch := must.Get(health.Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "ratelimit"}))(t)
 	state := func() healthpb.HealthCheckResponse_ServingStatus {
 		t.Helper()
-		answer, err := watch.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(watch.Recv())(t)
 		return answer.GetStatus()
 	}
 	check.Equal(t, "health", state(), healthpb.HealthCheckResponse_SERVING)
@@ -130,9 +117,7 @@ func TestEnvoyAlone(t *testing.T) {
 	passes(t, "")(inside(nil, "--check", "--envoy-config", dir))
 	fails(t, "--grpc-listen is for Envoy")(inside(nil, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5)), "--grpc-listen", ":9182"))
 	fails(t, "--grpc-listen: everybody on the network")(run(t, nil, "--envoy-config", dir, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--grpc-listen", "0.0.0.0:0"))
-	if err := os.WriteFile(filepath.Join(dir, "wrong.yaml"), []byte("domain: x\ndescriptors: 5"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "wrong.yaml"), []byte("domain: x\ndescriptors: 5"), 0o600))
 	fails(t, "wrong.yaml")(inside(nil, "--check", "--envoy-config", dir))
 }
 

@@ -18,16 +18,14 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // status asks a path of a listener.
 func status(t *testing.T, client *http.Client, url string, fields ...string) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 	for i := 0; i < len(fields); i += 2 {
 		r.Header.Add(fields[i], fields[i+1])
 	}
@@ -91,23 +89,15 @@ func TestCertificatesChange(t *testing.T) {
 	by.sign(t, f, "old.example", time.Hour)
 	in := start(t, nil, "--tls-cert", f.cert, "--tls-key", f.key)
 	name := func() string {
-		c, err := tls.Dial("tcp", in.data, &tls.Config{RootCAs: by.pool(), ServerName: "localhost"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(tls.Dial("tcp", in.data, &tls.Config{RootCAs: by.pool(), ServerName: "localhost"}))(t)
 		defer c.Close()
 		return c.ConnectionState().PeerCertificates[0].Subject.CommonName
 	}
-	open, err := tls.Dial("tcp", in.data, &tls.Config{RootCAs: by.pool(), ServerName: "localhost"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	open := must.Get(tls.Dial("tcp", in.data, &tls.Config{RootCAs: by.pool(), ServerName: "localhost"}))(t)
 	defer open.Close()
 	answers := func() {
 		t.Helper()
-		if _, err := io.WriteString(open, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(io.WriteString(open, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"))(t)
 		response, err := http.ReadResponse(bufio.NewReader(open), nil)
 		if err != nil || response.StatusCode != 200 {
 			t.Fatalf("the open connection: %v", err)
@@ -119,9 +109,7 @@ func TestCertificatesChange(t *testing.T) {
 	if got := name(); got != "old.example" {
 		t.Fatal(got)
 	}
-	if err := os.WriteFile(f.cert, []byte("broken"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(f.cert, []byte("broken"), 0o600))
 	wait.Until(t, "the broken file is noted, by looking at it", func() bool {
 		n := in.metric(t, `weblimitd_reloads_total{result="error",what="certificates"}`)
 		return n != "" && n != "0"
@@ -223,9 +211,7 @@ func TestMutualTLS(t *testing.T) {
 	fails(t, "another certificate")(run(t, nil, "healthcheck", "https://"+in.admin, "--admin-tls-cert", gateway.cert, "--admin-tls-key", gateway.key))
 	// Another authority takes the place of this one: who was let in is not any more.
 	theirs := certificate(t, other, "gateway.example")
-	if err := os.Rename(theirs.ca, f.ca); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Rename(theirs.ca, f.ca))
 	in.signal(t, syscall.SIGHUP)
 	wait.Until(t, "certificates of the old authority are refused", func() bool { return dial("localhost:"+port, gateway.pair(t)) != nil })
 	if err := dial("localhost:"+port, theirs.pair(t)); err != nil {
@@ -253,9 +239,7 @@ func TestUnixSocket(t *testing.T) {
 	// Killed, it leaves its socket, which the next one replaces.
 	in.signal(t, syscall.SIGKILL)
 	in.exit(t)
-	if _, err := os.Lstat(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(os.Lstat(path))(t)
 	in = start(t, nil, "--listen", "unix:"+path)
 	check.Equal(t, "the answer of the next one", status(t, unixClient(path), "http://localhost/nothing"), 404)
 	check.Equal(t, "exit code", in.stop(t), 0)
@@ -263,9 +247,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Errorf("%v is left", left)
 	}
 	// A file that is no socket stays.
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte("precious"), 0o600))
 	fails(t, "is no socket")(run(t, nil, "--policy", in.policy, "--listen", "unix:"+path, "--admin-listen", "off"))
 	if text, _ := os.ReadFile(path); string(text) != "precious" {
 		t.Error("the file is gone")
@@ -288,14 +270,8 @@ func activate(cmd *exec.Cmd, listeners []*os.File, names string) {
 
 func listenFile(t *testing.T) (*os.File, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := l.(*net.TCPListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	f := must.Get(l.(*net.TCPListener).File())(t)
 	addr := l.Addr().String()
 	_ = l.Close() // f has a copy
 	t.Cleanup(func() { _ = f.Close() })
@@ -333,10 +309,7 @@ func TestSocketActivation(t *testing.T) {
 func listenAsSystemd(t *testing.T) (path string, heard *child.Output) {
 	t.Helper()
 	path = filepath.Join(child.Dir(t), "notify")
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	heard = new(child.Output)
 	go func() {

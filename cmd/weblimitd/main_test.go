@@ -21,6 +21,7 @@ import (
 
 	weblimitd "github.com/weblimit/weblimit/cmd/weblimitd"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -69,12 +70,8 @@ func write(t *testing.T, name, text string) string {
 // rewrite replaces a file as a whole.
 func rewrite(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path+".new", []byte(text), 0o600))
+	must.OK(t, os.Rename(path+".new", path))
 }
 
 // instance is a running weblimitd.
@@ -122,9 +119,7 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 	in.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, env...)
 	in.cmd.Stdout, in.cmd.Stderr = in.log, in.log
 	prepare(in.cmd)
-	if err := child.Start(in.cmd); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, child.Start(in.cmd))
 	go func() {
 		_ = in.cmd.Wait()
 		close(in.ended)
@@ -182,9 +177,7 @@ func (in *instance) line(t *testing.T, message string) map[string]any {
 
 func (in *instance) signal(t *testing.T, s os.Signal) {
 	t.Helper()
-	if err := in.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, in.cmd.Process.Signal(s))
 }
 
 // stop ends the process by SIGTERM, and returns its exit code.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The least limit of the process's control group and those above it counts.
@@ -28,17 +29,11 @@ func TestMemoryOfTheControlGroup(t *testing.T) {
 	} {
 		root := t.TempDir()
 		for file, text := range c.files {
-			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o700))
+			must.OK(t, os.WriteFile(filepath.Join(root, file), []byte(text), 0o600))
 		}
 		self := filepath.Join(root, "self")
-		if err := os.WriteFile(self, []byte(c.groups), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(self, []byte(c.groups), 0o600))
 		check.Equal(t, name, cgroupMemory(root, self), c.want)
 	}
 }

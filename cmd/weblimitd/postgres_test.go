@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/pgsource"
@@ -16,20 +18,13 @@ import (
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Shared(t).Database(t)
-	pool, err := pgxpool.New(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(pgxpool.New(t.Context(), database))(t)
 	defer pool.Close()
-	if err := pgsource.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, pgsource.Migrate(t.Context(), pool))
 	publish := func(version string, quota int) {
 		t.Helper()
 		file := policy.File{Name: "limits.yaml", Text: []byte(onePolicy(version, quota))}
-		if _, err := policy.Publish(t.Context(), pgsource.New(pool, "limits"), file, policy.Publication{By: "test"}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(policy.Publish(t.Context(), pgsource.New(pool, "limits"), file, policy.Publication{By: "test"}))(t)
 	}
 	publish("1", 5)
 	c := pool.Config().ConnConfig
@@ -39,13 +34,9 @@ func TestPostgres(t *testing.T) {
 	}
 	env := []string{"WEBLIMIT_POSTGRES=" + address.String()}
 	one, other := start(t, env, "--policy", "postgres:limits"), start(t, env, "--policy", "postgres:limits")
-	if n := one.allows(t, "192.0.2.1", 3) + other.allows(t, "192.0.2.1", 4); n != 5 {
-		t.Errorf("%d of 7 are allowed", n)
-	}
+	check.Equal(t, "of 7 allowed", one.allows(t, "192.0.2.1", 3)+other.allows(t, "192.0.2.1", 4), 5)
 	publish("2", 7)
 	one.decides(t, "2")
 	other.decides(t, "2")
-	if n := one.allows(t, "192.0.2.1", 4); n != 2 {
-		t.Errorf("%d more are allowed, want 2", n)
-	}
+	check.Equal(t, "more allowed", one.allows(t, "192.0.2.1", 4), 2)
 }

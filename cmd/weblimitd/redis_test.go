@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/policy"
@@ -88,19 +89,11 @@ func TestTheLibrarySharesQuotas(t *testing.T) {
 	server := redistest.StartTCP(t)
 	text := onePolicy("1", 5)
 	in := start(t, nil, "--redis", "redis://"+server.Addr(), "--policy", write(t, "limits.yaml", text))
-	set, err := policy.Parse("limits.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	library, err := set.Limiter(core.Config{Store: redisstore.New(server.Client(t))}, "api")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("limits.yaml", []byte(text)))(t)
+	library := must.Get(set.Limiter(core.Config{Store: redisstore.New(server.Client(t))}, "api"))(t)
 	for i := range 6 {
 		if i%2 == 0 {
-			if got := in.allows(t, "192.0.2.1", 1) == 1; got != (i < 5) {
-				t.Errorf("request %d, by weblimitd: %t", i+1, got)
-			}
+			check.Equal(t, fmt.Sprintf("request %d, by weblimitd", i+1), in.allows(t, "192.0.2.1", 1) == 1, i < 5)
 		} else if d := library.AllowKey(t.Context(), "ip:192.0.2.1", 1); d.Allowed != (i < 5) {
 			t.Errorf("request %d, by the library: %v", i+1, d)
 		}
@@ -125,9 +118,7 @@ func TestPolicyInRedis(t *testing.T) {
 	publish := func(version string) {
 		t.Helper()
 		file := policy.File{Name: "limits.yaml", Text: []byte(onePolicy(version, 5))}
-		if err := redissource.Publish(t.Context(), server.Client(t), "limits", file); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, redissource.Publish(t.Context(), server.Client(t), "limits", file))
 	}
 	publish("1")
 	kept := write(t, "kept.yaml", "")
@@ -150,9 +141,7 @@ func TestPolicyInRedis(t *testing.T) {
 func TestReloadWhileReloading(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartTCP(t)
-	if err := redissource.Publish(t.Context(), server.Client(t), "limits", policy.File{Name: "limits.yaml", Text: []byte(onePolicy("1", 5))}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, redissource.Publish(t.Context(), server.Client(t), "limits", policy.File{Name: "limits.yaml", Text: []byte(onePolicy("1", 5))}))
 	socket, heard := listenAsSystemd(t)
 	in := start(t, []string{"NOTIFY_SOCKET=" + socket}, "--redis", "redis://"+server.Addr(), "--policy", "redis:limits")
 	reloads := func(n int) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
@@ -24,10 +25,7 @@ func (in *instance) resident(t *testing.T) int64 {
 		t.Skip(err)
 	}
 	_, after, _ := strings.Cut(string(text), "VmRSS:")
-	kb, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kb := must.Get(strconv.ParseInt(strings.Fields(after)[0], 10, 64))(t)
 	return kb << 10
 }
 

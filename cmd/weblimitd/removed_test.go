@@ -2,12 +2,15 @@ package main_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // A policy is removed and comes back under load. From then on, callers get 404 and gateways 500, and
@@ -48,9 +51,7 @@ func TestAPolicyIsRemovedUnderLoad(t *testing.T) {
 			if _, status, err := decide(t.Context(), http.DefaultClient, base, "192.0.2.2"); err != nil || status != c.check {
 				t.Fatalf("reload %d: a caller gets %d %v, want %d", i, status, err, c.check)
 			}
-			if status := subrequest(t, base, "192.0.2.3"); status != c.gateway {
-				t.Fatalf("reload %d: a gateway gets %d, want %d", i, status, c.gateway)
-			}
+			must.Equal(t, fmt.Sprintf("reload %d: a gateway gets", i), subrequest(t, base, "192.0.2.3"), c.gateway)
 		}
 	}
 	stop()

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The group of a gateway may ask, and not operate: it does not get the admin socket, too.
@@ -32,10 +33,7 @@ func TestCallersAreNoOperatorsByTheirGroup(t *testing.T) {
 	} {
 		in := start(t, nil, append(test.args, "--listen", "unix:"+data, "--admin-listen", "unix:"+admin, "--socket-group", "1")...)
 		for path, want := range map[string]uint32{data: 1, admin: test.want} {
-			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := must.Get(os.Stat(path))(t)
 			if got := info.Sys().(*syscall.Stat_t).Gid; got != want || info.Mode().Perm() != 0o660 {
 				t.Errorf("%s: %s has the group %d and the mode %v, want %d", name, path, got, info.Mode(), want)
 			}
@@ -50,16 +48,10 @@ func TestASocketWithoutAFileLetsEverybodyIn(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are such sockets on Linux alone")
 	}
-	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", "@"+t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "unix", "@"+t.TempDir()))(t)
 	defer func() { _ = l.Close() }()
 	check.Equal(t, "its reach", listen.ReachOf(l), listen.Loopback)
-	f, err := l.(*net.UnixListener).File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(l.(*net.UnixListener).File())(t)
 	passed, err := net.FileListener(f) // as from systemd
 	_ = f.Close()
 	if err != nil {

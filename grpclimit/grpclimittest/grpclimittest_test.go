@@ -21,6 +21,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/grpclimit"
 	"github.com/weblimit/weblimit/grpclimit/grpclimittest"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
@@ -35,15 +37,10 @@ func newClient(t *testing.T, store core.Store, limits ...core.Limit) healthpb.He
 	go func() { done <- server.Serve(l) }()
 	t.Cleanup(func() {
 		server.Stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-done)
 	})
-	conn, err := grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("passthrough:///test", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) })))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return healthpb.NewHealthClient(conn)
 }
@@ -78,9 +75,7 @@ func TestACallWaitsForRetryAfter(t *testing.T) {
 	weblimittest.Denied(t, denied, "client")
 	weblimittest.Allowed(t, call("b"))
 	wait := weblimittest.RetryAfter(t, denied)
-	if wait != 30*time.Second {
-		t.Errorf("a call of two a minute waits %v", wait)
-	}
+	check.Equal(t, "a call of two a minute waits", wait, 30*time.Second)
 	store.Advance(wait - time.Second)
 	weblimittest.Denied(t, call("a"), "client")
 	store.Advance(time.Second)
@@ -89,9 +84,7 @@ func TestACallWaitsForRetryAfter(t *testing.T) {
 	store.BlockFor("daily", time.Minute)
 	blocked := call("c")
 	weblimittest.Denied(t, blocked, "daily")
-	if wait := weblimittest.RetryAfter(t, blocked); wait != time.Minute {
-		t.Errorf("a client that is blocked for a minute waits %v", wait)
-	}
+	check.Equal(t, "a client that is blocked for a minute waits", weblimittest.RetryAfter(t, blocked), time.Minute)
 }
 
 func TestAnOutage(t *testing.T) {

@@ -1,10 +1,12 @@
 package spelling_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/spelling"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestNearest(t *testing.T) {
@@ -22,12 +24,8 @@ func TestNearest(t *testing.T) {
 		{"", "", ""},
 		{strings.Repeat("burst", 7), "", ""},
 	} {
-		if got := spelling.Nearest(test.text, words); got != test.word {
-			t.Errorf("Nearest(%q) is %q, want %q", test.text, got, test.word)
-		}
-		if got := spelling.NearestName(test.text, words); got != test.name {
-			t.Errorf("NearestName(%q) is %q, want %q", test.text, got, test.name)
-		}
+		check.Equal(t, fmt.Sprintf("Nearest(%q)", test.text), spelling.Nearest(test.text, words), test.word)
+		check.Equal(t, fmt.Sprintf("NearestName(%q)", test.text), spelling.NearestName(test.text, words), test.name)
 	}
 	if got := spelling.Meant("Bursts", words); got != `; did you mean "burst"?` {
 		t.Error(got)

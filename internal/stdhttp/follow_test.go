@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -239,9 +240,7 @@ func TestAPanicGoesOn(t *testing.T) {
 	for _, value := range []any{http.ErrAbortHandler, "on purpose"} {
 		func() {
 			defer func() {
-				if got := recover(); got != value {
-					t.Errorf("panic %v, want %v", got, value)
-				}
+				check.Equal(t, "panic", recover(), value)
 			}()
 			r := post(nil)
 			d, r := Decide(limiter, Of(r), r, http.Header{})

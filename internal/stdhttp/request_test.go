@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -131,10 +132,7 @@ func TestHeader(t *testing.T) {
 func TestPathIsAsItWasSent(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/", "/a%2Fb", "/a%20b/../c", "//a"} {
-		u, err := url.ParseRequestURI(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(url.ParseRequestURI(path))(t)
 		// Where RawPath is not needed net/url leaves it out.
 		if got := Of(&http.Request{URL: u}).Path(); got != path && got != u.Path {
 			t.Errorf("Path of %q is %q", path, got)

@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -20,15 +21,9 @@ import (
 func bookOf(t *testing.T, redisServer *redistest.Server, postgreSQL, prefix string, limits ...core.Limit) (*quota.Book, []*store.Rule) {
 	t.Helper()
 	s := redisstore.New(redisServer.Client(t), redisstore.Config{Prefix: prefix})
-	book, err := quota.Open(t.Context(), connect(t, postgreSQL), quota.Config{Store: s, FlushEvery: time.Minute, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	book := must.Get(quota.Open(t.Context(), connect(t, postgreSQL), quota.Config{Store: s, FlushEvery: time.Minute, Timeout: patience}))(t)
 	t.Cleanup(func() { _ = book.Close(t.Context()) })
-	rules, err := rulesOf(book.Store(), limits...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(rulesOf(book.Store(), limits...))(t)
 	return book, rules
 }
 
@@ -66,9 +61,7 @@ func TestTheBillingDayChanges(t *testing.T) {
 		t.Errorf("generation %d after 10 changes", n)
 	}
 	for _, b := range []*quota.Book{before, after} {
-		if err := b.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Flush(t.Context()))
 	}
 	for u, err := range before.Usage(t.Context(), quota.Query{}) {
 		if err != nil {
@@ -107,16 +100,10 @@ func TestLargeCosts(t *testing.T) {
 		if r := call(book.Store().Take, customer, 1); !r.Charged {
 			t.Fatalf("the customer is denied: %+v", r)
 		}
-		if err := server.Client(t).FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, server.Client(t).FlushAll(t.Context()).Err())
 	}
-	if err := book.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := book.Reconcile(t.Context(), true, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, book.Flush(t.Context()))
+	must.Do(book.Reconcile(t.Context(), true, nil))(t)
 	for u, err := range book.Usage(t.Context(), quota.Query{}) {
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -20,11 +21,7 @@ import (
 func TestPeriodsAreThoseOfTheCalendar(t *testing.T) {
 	t.Parallel()
 	zone := func(name string) *time.Location {
-		location, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return location
+		return must.Get(time.LoadLocation(name))(t)
 	}
 	berlin, apia, adelaide := zone("Europe/Berlin"), zone("Pacific/Apia"), zone("Australia/Adelaide")
 	pool := connect(t, pgtest.Shared(t).Database(t))
@@ -45,15 +42,9 @@ func TestPeriodsAreThoseOfTheCalendar(t *testing.T) {
 		var now atomic.Int64
 		now.Store(tt.from.UnixMicro())
 		testclock.Set(m, now.Load)
-		book, err := quota.Open(t.Context(), pool, quota.Config{Store: m, FlushEvery: time.Minute, Timeout: patience})
-		if err != nil {
-			t.Fatal(err)
-		}
+		book := must.Get(quota.Open(t.Context(), pool, quota.Config{Store: m, FlushEvery: time.Minute, Timeout: patience}))(t)
 		limit := tt.limit.By(keyfuncs.Tenant("tenant"))
-		rules, err := rulesOf(book.Store(), limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := must.Get(rulesOf(book.Store(), limit))(t)
 		want := make(map[string]int64)
 		for range tt.days * 4 {
 			checks, results := []store.Check{{Key: []byte(tenant(1)), Rule: rules[0], Cost: 3}}, make([]store.Result, 1)
@@ -64,9 +55,7 @@ func TestPeriodsAreThoseOfTheCalendar(t *testing.T) {
 			want[fmt.Sprint(time.UnixMicro(start).UTC(), time.UnixMicro(end).UTC())] += 3
 			now.Add((6 * time.Hour).Microseconds())
 		}
-		if err := book.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, book.Close(t.Context()))
 		got := make(map[string]int64)
 		for u, err := range book.Usage(t.Context(), quota.Query{Limit: rules[0].Name, From: tt.from.AddDate(-1, 0, 0), To: tt.from.AddDate(1, 0, 0)}) {
 			if err != nil {
@@ -77,10 +66,7 @@ func TestPeriodsAreThoseOfTheCalendar(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n%v in the ledger\n%v by the calendar", rules[0].Name, got, want)
 		}
-		days, err := book.Days(t.Context(), quota.Query{Limit: rules[0].Name, From: tt.from.AddDate(-1, 0, 0), To: tt.from.AddDate(1, 0, 0)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		days := must.Get(book.Days(t.Context(), quota.Query{Limit: rules[0].Name, From: tt.from.AddDate(-1, 0, 0), To: tt.from.AddDate(1, 0, 0)}))(t)
 		// What was used on each day, by the clock on the wall.
 		wall := make(map[string]int64)
 		for i := range tt.days * 4 {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -101,23 +103,14 @@ func TestThroughput(t *testing.T) {
 	}
 	p, _ := newPair(t, time.Second)
 	rdb := p.server.Client(t)
-	info, err := rdb.InfoMap(t.Context(), "server").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	redisProcess, err := strconv.Atoi(info["Server"]["process_id"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(rdb.InfoMap(t.Context(), "server").Result())(t)
+	redisProcess := must.Get(strconv.Atoi(info["Server"]["process_id"]))(t)
 	keys := make([][]byte, 1000)
 	for k := range keys {
 		keys[k] = []byte(tenant(k))
 	}
 	twin := redisstore.New(p.server.Client(t), redisstore.Config{Prefix: "twin:"})
-	ledger, err := p.rules[0].Ledger()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ledger := must.Get(p.rules[0].Ledger())(t)
 	for _, key := range keys {
 		checks, results := []store.Check{{Key: key, Rule: ledger}}, make([]store.Result, 1)
 		from := []store.Restoration{{Generation: 1, Ends: ledger.PeriodEnd(time.Now().UnixMicro())}}
@@ -182,25 +175,15 @@ func TestWhatPostgreSQLTakes(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr(), PoolSize: 32})
 	t.Cleanup(func() { _ = rdb.Close() })
 	pool := connect(t, pgtest.Start(t).Database(t))
-	book, err := quota.Open(t.Context(), pool, quota.Config{Store: redisstore.New(rdb)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rules, err := rulesOf(book.Store(), limits(1<<40)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	book := must.Get(quota.Open(t.Context(), pool, quota.Config{Store: redisstore.New(rdb)}))(t)
+	rules := must.Get(rulesOf(book.Store(), limits(1<<40)...))(t)
 	var postmaster int
 	var backend int
-	if err := pool.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&backend); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, pool.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&backend))
 	postmaster = statOf(t, backend).parent
 	charge := func(n int) {
 		checks, results := []store.Check{{Key: []byte(tenant(n)), Rule: rules[0], Cost: 1}}, make([]store.Result, 1)
-		if err := book.Store().Take(context.Background(), checks, results); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, book.Store().Take(context.Background(), checks, results))
 	}
 	load := func(total int, rate float64) time.Duration {
 		began := time.Now()
@@ -218,18 +201,14 @@ func TestWhatPostgreSQLTakes(t *testing.T) {
 		return time.Since(began)
 	}
 	opening := load(tenants, 1e9)
-	if err := book.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, book.Flush(t.Context()))
 	before := cpuOf(t, postmaster)
 	took := load(int(rate*lasting.Seconds()), rate)
 	used := cpuOf(t, postmaster) - before
 	figure(t, "10,000 tenants charged for the first time, per second", int(tenants/opening.Seconds()))
 	figure(t, "charges per second over 10,000 tenants", int(rate*lasting.Seconds()/took.Seconds()))
 	figure(t, "PostgreSQL's share of a core", fmt.Sprintf("%.0f %%", 100*used.Seconds()/took.Seconds()))
-	if err := book.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, book.Close(t.Context()))
 	var sum int64
 	for u, err := range book.Usage(t.Context(), quota.Query{}) {
 		if err != nil {
@@ -237,9 +216,7 @@ func TestWhatPostgreSQLTakes(t *testing.T) {
 		}
 		sum += u.Used
 	}
-	if want := int64(rate*lasting.Seconds()) + tenants; sum != want {
-		t.Errorf("the ledger has %d units, want %d", sum, want)
-	}
+	check.Equal(t, "units that the ledger has", sum, int64(rate*lasting.Seconds())+tenants)
 }
 
 // stat is what Linux says of a process.
@@ -264,10 +241,7 @@ func statOf(t *testing.T, pid int) (s stat) {
 		t.Fatal(err)
 	}
 	for _, i := range []int{14, 15, 16, 17} { // utime, stime, cutime, cstime
-		ticks, err := strconv.ParseInt(fields[i-3], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ticks := must.Get(strconv.ParseInt(fields[i-3], 10, 64))(t)
 		s.used += time.Duration(ticks) * time.Second / 100
 	}
 	return s
@@ -279,10 +253,7 @@ func ownTime(t *testing.T) time.Duration { return statOf(t, os.Getpid()).used }
 func cpuOf(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	sum := statOf(t, pid).used
-	dirs, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dirs := must.Get(os.ReadDir("/proc"))(t)
 	for _, dir := range dirs {
 		if child, err := strconv.Atoi(dir.Name()); err == nil {
 			if s := statOf(t, child); s.parent == pid {

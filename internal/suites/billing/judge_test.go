@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/quota"
 )
 
@@ -182,26 +183,15 @@ func (s *scenario) judge(t *testing.T, command string) {
 	strict := s.reckon(records)
 	pool := connect(t, s.order.PostgreSQL)
 	redisStore := redisstore.New(s.rdb)
-	book, err := quota.Open(t.Context(), pool, quota.Config{Store: redisStore, FlushEvery: time.Minute, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	book := must.Get(quota.Open(t.Context(), pool, quota.Config{Store: redisStore, FlushEvery: time.Minute, Timeout: patience}))(t)
 	t.Cleanup(func() { _ = book.Close(t.Context()) })
-	rules, err := rulesOf(book.Store(), limits(s.order.Quota)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(rulesOf(book.Store(), limits(s.order.Quota)...))(t)
 	before := s.usage(t, book)
 	wrong := s.compare(expected, before, func(b *bounds) (int64, int64) {
 		return b.known - b.less - b.missing - b.lost, b.known + b.more + b.extra + b.lostBack
 	}, "before Redis was asked")
-	sum, err := book.Reconcile(t.Context(), true, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := book.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	sum := must.Get(book.Reconcile(t.Context(), true, nil))(t)
+	must.OK(t, book.Flush(t.Context()))
 	after := s.usage(t, book)
 	wrong = append(wrong, s.compare(expected, after, func(b *bounds) (int64, int64) {
 		return b.known - b.less - b.lost, b.known + b.more + b.lostBack
@@ -271,15 +261,10 @@ func (s *scenario) compareStore(t *testing.T, redisStore store.Store, rules []*s
 	ctx, cancel := context.WithTimeout(t.Context(), patience) // without which Redis has 3 seconds
 	defer cancel()
 	for id, used := range ledger {
-		twin, err := rules[id.limit].Ledger()
-		if err != nil {
-			t.Fatal(err)
-		}
+		twin := must.Get(rules[id.limit].Ledger())(t)
 		var account store.Account
 		checks, results := []store.Check{{Key: []byte(tenant(id.tenant)), Rule: twin, Account: &account}}, make([]store.Result, 1)
-		if err := redisStore.Peek(ctx, checks, results); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, redisStore.Peek(ctx, checks, results))
 		if account.Used != used {
 			wrong = append(wrong, difference{id, used, fmt.Sprintf("Redis, which has lost nothing, has %d", account.Used)})
 		}
@@ -290,10 +275,7 @@ func (s *scenario) compareStore(t *testing.T, redisStore store.Store, rules []*s
 // compareDays compares the days of accounts with their use.
 func (s *scenario) compareDays(t *testing.T, pool *pgxpool.Pool, book *quota.Book, ledger map[accountID]int64) {
 	t.Helper()
-	days, err := book.Days(t.Context(), quota.Query{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	days := must.Get(book.Days(t.Context(), quota.Query{}))(t)
 	sums := make(map[string]int64)
 	for _, d := range days {
 		sums[d.Limit+" "+d.Tenant] += d.Used
@@ -346,19 +328,13 @@ func (s *scenario) report(t *testing.T, records []*record, expected map[accountI
 // rows returns what the tables have of an account.
 func (s *scenario) rows(t *testing.T, pool *pgxpool.Pool, id accountID) string {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), `SELECT format('generation %s base %s change %s used %s at %s closed %s', generation, base,
+	rows := must.Get(pool.Query(t.Context(), `SELECT format('generation %s base %s change %s used %s at %s closed %s', generation, base,
 			position & ((1::bigint << 36) - 1), used, to_char(at, 'SS.US'), closed)
 		FROM weblimit.generation WHERE limit_name = $1 AND key = $2
 		UNION ALL SELECT format('generation %s day %s change %s used %s', generation, day, position & ((1::bigint << 36) - 1), used)
 		FROM weblimit.day WHERE limit_name = $1 AND key = $2
-		ORDER BY 1`, []string{planName, otherName}[id.limit], tenant(id.tenant))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+		ORDER BY 1`, []string{planName, otherName}[id.limit], tenant(id.tenant)))(t)
+	all := must.Get(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 	return strings.Join(all, "\n")
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -80,10 +81,7 @@ func rulesOf(s store.Store, limits ...core.Limit) ([]*store.Rule, error) {
 
 func connect(tb testing.TB, connString string) *pgxpool.Pool {
 	tb.Helper()
-	pool, err := pgxpool.New(context.Background(), connString)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	pool := must.Get(pgxpool.New(context.Background(), connString))(tb)
 	tb.Cleanup(pool.Close)
 	return pool
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/quota"
 )
@@ -105,17 +106,12 @@ func TestOneOperationFromManyProcesses(t *testing.T) {
 // open returns a book on the scenario's servers that knows the limits.
 func (s *scenario) open(t *testing.T) *quota.Book {
 	t.Helper()
-	book, err := quota.Open(t.Context(), connect(t, s.order.PostgreSQL), quota.Config{Store: redisstore.New(s.rdb), FlushEvery: time.Minute, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	book := must.Get(quota.Open(t.Context(), connect(t, s.order.PostgreSQL), quota.Config{Store: redisstore.New(s.rdb), FlushEvery: time.Minute, Timeout: patience}))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		_ = book.Close(ctx)
 	})
-	if _, err := rulesOf(book.Store(), limits(s.order.Quota)...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(rulesOf(book.Store(), limits(s.order.Quota)...))(t)
 	return book
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -60,10 +61,7 @@ func newScenario(t *testing.T, seed uint64, o order) *scenario {
 	s.redis, s.postgreSQL = redistest.Start(t), pgtest.Start(t)
 	s.rdb = redis.NewClient(&redis.Options{Network: s.redis.Network(), Addr: s.redis.Addr(), MaxRetries: 10, ReadTimeout: patience})
 	t.Cleanup(func() { _ = s.rdb.Close() })
-	dir, err := s.rdb.ConfigGet(t.Context(), "dir").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(s.rdb.ConfigGet(t.Context(), "dir").Result())(t)
 	s.dump = filepath.Join(dir["dir"], "dump.rdb")
 	s.order.BillingDay = billingDay
 	s.order.Network, s.order.Addr = s.redis.Network(), s.redis.Addr()
@@ -103,9 +101,7 @@ func (s *scenario) lose(how string) {
 	l := loss{began: time.Now().UnixNano()}
 	switch how {
 	case "emptied":
-		if err := s.rdb.FlushAll(s.t.Context()).Err(); err != nil {
-			s.t.Fatal(err)
-		}
+		must.OK(s.t, s.rdb.FlushAll(s.t.Context()).Err())
 	case "killed":
 		s.redis.Kill()
 		_ = os.Remove(s.dump)
@@ -125,9 +121,7 @@ func (s *scenario) lose(how string) {
 
 // save has Redis make the snapshot that it can be set back to.
 func (s *scenario) save() {
-	if err := s.rdb.Save(s.t.Context()).Err(); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, s.rdb.Save(s.t.Context()).Err())
 	s.note("Redis saved", "")
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -89,10 +90,7 @@ func version(tb testing.TB, c client) string {
 		}
 		return lock.Packages["node_modules/"+name].Version
 	case strings.Contains(c.source, "/"):
-		text, err := os.ReadFile("../go.mod")
-		if err != nil {
-			tb.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../go.mod"))(tb)
 		_, rest, _ := strings.Cut(string(text), "\t"+c.source+" v")
 		v, _, _ := strings.Cut(rest, "\n")
 		return v
@@ -143,10 +141,7 @@ func number(text string) int {
 // The loop of docs/headers.md for JavaScript is the one that TestLoopComesBackInTime runs.
 func TestDocsShowTheLoop(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("testdata/node/loop.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(os.ReadFile("testdata/node/loop.mjs"))(t)
 	shows(t, "```js\n"+string(source)+"```\n")
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-github/v75/github"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -141,14 +142,8 @@ func TestGoGithubReadsXRateLimit(t *testing.T) {
 	server := replay(t, responses)
 	for i, d := range dialects {
 		c := github.NewClient(nil)
-		req, err := c.NewRequest("GET", server.URL+replayPath(i), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, err := c.Do(context.Background(), req, io.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(c.NewRequest("GET", server.URL+replayPath(i), nil))(t)
+		res := must.Get(c.Do(context.Background(), req, io.Discard))(t)
 		want := github.Rate{}
 		switch d.headers {
 		case core.XRateLimit:
@@ -167,17 +162,10 @@ func TestGoGithubReadsXRateLimit(t *testing.T) {
 func same(tb testing.TB, name string, got any, want string) {
 	tb.Helper()
 	var wanted any
-	if err := json.NewDecoder(strings.NewReader(want)).Decode(&wanted); err != nil {
-		tb.Fatal(err)
-	}
-	raw, err := json.Marshal(got)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, json.NewDecoder(strings.NewReader(want)).Decode(&wanted))
+	raw := must.Get(json.Marshal(got))(tb)
 	var gotten any
-	if err := json.Unmarshal(raw, &gotten); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, json.Unmarshal(raw, &gotten))
 	if !reflect.DeepEqual(gotten, wanted) {
 		tb.Errorf("%s: read %s, want %s", name, raw, want)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -26,12 +27,9 @@ func record(t *testing.T, dialect core.Headers, requests int, limits ...core.Lim
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(aWednesday))
-		limiter, err := core.New(core.Config{
+		limiter := must.Get(core.New(core.Config{
 			Store: core.NewMemory(), Limits: limits, Headers: dialect, Logger: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		l := &pipes{conns: make(chan net.Conn)}
 		server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: nethttp.New(limiter)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "hello\n")
@@ -44,10 +42,7 @@ func record(t *testing.T, dialect core.Headers, requests int, limits ...core.Lim
 			go func() {
 				_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n")
 			}()
-			raw, err := io.ReadAll(client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := must.Get(io.ReadAll(client))(t)
 			responses = append(responses, raw)
 		}
 	})

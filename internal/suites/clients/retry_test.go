@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // run is one request by a client, which may send it again.
@@ -211,10 +212,7 @@ func lack(tb testing.TB, err error) {
 // output runs a command in a directory, with JSON as its input, and returns what it prints.
 func output(tb testing.TB, input any, dir, name string, args ...string) []byte {
 	tb.Helper()
-	in, err := json.Marshal(input)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	in := must.Get(json.Marshal(input))(tb)
 	out, err := start(in, dir, name, args...)
 	if err != nil {
 		tb.Errorf("%s %s: %v", name, strings.Join(args, " "), err)

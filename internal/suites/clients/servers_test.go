@@ -13,6 +13,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -34,9 +36,7 @@ func TestClientsComeBackOverHTTP2(t *testing.T) {
 			r := newRun(s.URL, "retry-after", "Draft11", name, waits)
 			runner.send(t, []run{r})
 			r.check(t, s.seen(r.path))
-			if major := s.places[r.path].protocol; major != 2 {
-				t.Errorf("%s came by HTTP/%d", name, major)
-			}
+			check.Equal(t, name+" came by HTTP/", s.places[r.path].protocol, 2)
 		})
 	}
 }
@@ -70,10 +70,7 @@ func TestClientsComeBackToFiber(t *testing.T) {
 				return err
 			})
 			app.Get("/", fiberlimit.New(limiter), func(c *fiber.Ctx) error { return c.SendStatus(http.StatusOK) })
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 			go func() { _ = app.Listener(l) }()
 			defer func() { _ = app.ShutdownWithTimeout(time.Second) }()
 			r := run{Client: name, URL: "http://" + l.Addr().String() + "/", path: "Fiber/" + name, expect: waits}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -87,16 +88,12 @@ func newSite(tb testing.TB) *site {
 // newLimiter makes a limiter for one request per window.
 func newLimiter(tb testing.TB, dialect core.Headers, window time.Duration) *core.Limiter {
 	tb.Helper()
-	limiter, err := core.New(core.Config{
+	return must.Get(core.New(core.Config{
 		Store:   core.NewMemory(),
 		Limits:  []core.Limit{core.Per(1, window).By(keyfuncs.Everyone()).Named("client")},
 		Headers: dialect,
 		Logger:  slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return limiter
+	}))(tb)
 }
 
 func (s scene) handler(tb testing.TB, dialect core.Headers) http.Handler {

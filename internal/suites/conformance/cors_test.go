@@ -14,6 +14,7 @@ import (
 	"github.com/rs/cors"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -84,9 +85,7 @@ func TestCORSBeforeTheLimiter(t *testing.T) {
 				t.Errorf("%s: request %d: %d, allowed %v", name, i+1, status, allowed)
 			}
 		}
-		if ran != 3 {
-			t.Errorf("%s: %d requests reached the handler, want 3", name, ran)
-		}
+		check.Equal(t, name+": requests reached the handler", ran, 3)
 	}
 }
 
@@ -113,8 +112,6 @@ func TestCORSBehindTheLimiter(t *testing.T) {
 				denied++
 			}
 		}
-		if denied != 8 {
-			t.Errorf("%s: %d of 10 preflights of a handler for all methods were denied, want 8", name, denied)
-		}
+		check.Equal(t, name+": of 10 preflights of a handler for all methods denied", denied, 8)
 	}
 }

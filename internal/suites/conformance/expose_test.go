@@ -15,6 +15,7 @@ import (
 	"github.com/rs/cors"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -48,9 +49,7 @@ func TestPagesCanReadTheHeaders(t *testing.T) {
 				r.Header.Set("Origin", "https://app.example")
 				res := must.Get(s.Do(r))(t)
 				_ = res.Body.Close()
-				if status := []int{200, 429, 401}[i]; res.StatusCode != status {
-					t.Errorf("%s: got %d, want %d", name, res.StatusCode, status)
-				}
+				check.Equal(t, name, res.StatusCode, []int{200, 429, 401}[i])
 				readable, hidden := readableHeaders(res)
 				if !slices.Contains(readable, want[i]) {
 					t.Errorf("%s: a page can read %v of the %d, want %s too", name, readable, res.StatusCode, want[i])

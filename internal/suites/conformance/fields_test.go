@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // member is one member of a field as a client reads it.
@@ -59,7 +60,7 @@ func parse(t testing.TB, field string, lines []string) []member {
 const largest = 999_999_999_999_999 // RFC 9651, section 3.3.1
 
 // check compares the fields of a decision with its results.
-func check(t testing.TB, rules []core.Rule, d core.Decision) {
+func checkRead(t testing.TB, rules []core.Rule, d core.Decision) {
 	t.Helper()
 	checkResults(t, rules, d.Results(), d)
 }
@@ -77,9 +78,7 @@ func checkResults(t testing.TB, rules []core.Rule, results []core.LimitResult, d
 	}
 
 	policies := parse(t, "RateLimit-Policy", h["Ratelimit-Policy"])
-	if len(policies) != len(rules) {
-		t.Fatalf("RateLimit-Policy has %d members, want %d", len(policies), len(rules))
-	}
+	must.Equal(t, "members that RateLimit-Policy has", len(policies), len(rules))
 	for i, p := range policies {
 		r := &rules[i]
 		params, values := []string{"q"}, []int64{min(r.Burst, largest)}
@@ -92,9 +91,7 @@ func checkResults(t testing.TB, rules []core.Rule, results []core.LimitResult, d
 	}
 
 	limits := parse(t, "RateLimit", h["Ratelimit"])
-	if len(limits) != len(rules) {
-		t.Fatalf("RateLimit has %d members, want %d", len(limits), len(rules))
-	}
+	must.Equal(t, "members that RateLimit has", len(limits), len(rules))
 	longest := int64(0)
 	for i, l := range limits {
 		r := results[i]

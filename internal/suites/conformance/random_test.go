@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -90,11 +91,8 @@ func TestRandomAnswers(t *testing.T) {
 			for i := range rules {
 				store.results = append(store.results, randomResult(r, &rules[i]))
 			}
-			l, err := core.New(core.Config{Store: store, Limits: limits})
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(t, rules, l.AllowKey(context.Background(), "k", 1))
+			l := must.Get(core.New(core.Config{Store: store, Limits: limits}))(t)
+			checkRead(t, rules, l.AllowKey(context.Background(), "k", 1))
 		})
 	}
 }
@@ -108,16 +106,13 @@ func TestRandomRequests(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
 				limits, rules := randomLimits(r)
-				l, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits})
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must.Get(core.New(core.Config{Store: core.NewMemory(), Limits: limits}))(t)
 				smallest := rules[0].Burst
 				for i := range rules {
 					smallest = min(smallest, rules[i].Burst)
 				}
 				for range 50 {
-					check(t, rules, l.AllowKey(t.Context(), "k", r.Int64N(smallest+2)))
+					checkRead(t, rules, l.AllowKey(t.Context(), "k", r.Int64N(smallest+2)))
 					time.Sleep(time.Duration(number(r, int64(rules[0].Window))))
 				}
 			})
@@ -149,10 +144,7 @@ func TestRandomTiersAndShadows(t *testing.T) {
 						})
 					}
 				}
-				l, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits})
-				if err != nil {
-					t.Fatal(err)
-				}
+				l := must.Get(core.New(core.Config{Store: core.NewMemory(), Limits: limits}))(t)
 				for range 50 {
 					var told []core.Rule
 					values := map[any]any{}
@@ -227,6 +219,6 @@ func FuzzFields(f *testing.F) {
 		if err != nil {
 			t.Fatalf("New refuses what Rule does not: %v", err)
 		}
-		check(t, []core.Rule{rule}, l.AllowKey(context.Background(), "k", 1))
+		checkRead(t, []core.Rule{rule}, l.AllowKey(context.Background(), "k", 1))
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/service/envoy"
@@ -135,14 +136,8 @@ func TestSameAnswers(t *testing.T) {
 			for i := range domains * requests {
 				request := randomRequest(r, fmt.Sprintf("d%d", i%domains), tt.most)
 				began := time.Now()
-				want, err := peer.ShouldRateLimit(t.Context(), request)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got, err := ours.ShouldRateLimit(t.Context(), request)
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := must.Get(peer.ShouldRateLimit(t.Context(), request))(t)
+				got := must.Get(ours.ShouldRateLimit(t.Context(), request))(t)
 				if answer(got) != answer(want) {
 					t.Fatalf("request %d, %v:\nweblimit  %s\nratelimit %s\n%s", i, request, answer(got), answer(want), files[i%domains].Text)
 				}
@@ -197,10 +192,7 @@ func codesOf(t *testing.T, c rls.RateLimitServiceClient, requests [][]string) st
 	t.Helper()
 	var all []string
 	for _, descriptors := range requests {
-		r, err := c.ShouldRateLimit(t.Context(), &rls.RateLimitRequest{Domain: "edge", Descriptors: parse(descriptors...)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(c.ShouldRateLimit(t.Context(), &rls.RateLimitRequest{Domain: "edge", Descriptors: parse(descriptors...)}))(t)
 		all = append(all, strings.TrimSuffix(r.GetOverallCode().String(), "_LIMIT"))
 	}
 	return strings.Join(all, " ")

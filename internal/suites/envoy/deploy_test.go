@@ -11,6 +11,8 @@ import (
 	"github.com/weblimit/weblimit/service/envoy"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 
 	bootstrap "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
@@ -25,40 +27,22 @@ import (
 // Envoy's configuration in deploy/envoy has only fields that Envoy knows, with values that it allows.
 func TestEnvoyConfiguration(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../deploy/envoy/envoy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../deploy/envoy/envoy.yaml"))(t)
 	var fields map[string]any
-	if err := yaml.Unmarshal(text, &fields); err != nil {
-		t.Fatal(err)
-	}
-	asJSON, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, yaml.Unmarshal(text, &fields))
+	asJSON := must.Get(json.Marshal(fields))(t)
 	config := new(bootstrap.Bootstrap)
-	if err := protojson.Unmarshal(asJSON, config); err != nil {
-		t.Fatal(err)
-	}
-	if err := config.ValidateAll(); err != nil {
-		t.Error(err)
-	}
+	must.OK(t, protojson.Unmarshal(asJSON, config))
+	check.OK(t, config.ValidateAll())
 }
 
 // The limits beside it are for the descriptors that Envoy sends.
 func TestDeployedLimits(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../deploy/envoy/edge.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../deploy/envoy/edge.yaml"))(t)
 	store, now := core.NewMemory(), time.Now().UnixMicro()
 	testclock.Set(store, func() int64 { return now }) // no minute ends between two requests
-	s, err := envoy.New(envoy.Config{Source: envoy.Files(policy.File{Name: "edge.yaml", Text: text}), Store: store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(envoy.New(envoy.Config{Source: envoy.Files(policy.File{Name: "edge.yaml", Text: text}), Store: store}))(t)
 	login := &rls.RateLimitRequest{Domain: "edge", Descriptors: parse("remote_address=192.0.2.1", "action=login,remote_address=192.0.2.1")}
 	for i := range 6 {
 		r, err := s.ShouldRateLimit(t.Context(), login)

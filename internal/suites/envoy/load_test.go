@@ -41,9 +41,7 @@ func startServe(t *testing.T, redis *redistest.Server, file policy.File) rls.Rat
 	t.Helper()
 	dir := t.TempDir()
 	must.OK(t, program.Build(dir, ".", "./serve"))
-	if err := os.WriteFile(filepath.Join(dir, file.Name), file.Text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, file.Name), file.Text, 0o600))
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
 	cmd := exec.Command(filepath.Join(dir, "serve"), "-config", dir, "-redis", redis.Addr(), "-listen", addr)
 	return serves(t, cmd, addr)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
@@ -36,19 +37,12 @@ var binary = sync.OnceValues(func() (string, error) {
 // startPeer starts envoyproxy/ratelimit with files on a Redis of its own, and returns a client.
 func startPeer(t testing.TB, redis *redistest.Server, files []policy.File, environment ...string) rls.RateLimitServiceClient {
 	t.Helper()
-	name, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := must.Get(binary())(t)
 	root := t.TempDir()
 	config := filepath.Join(root, "ratelimit", "config")
-	if err := os.MkdirAll(config, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(config, 0o700))
 	for _, file := range files {
-		if err := os.WriteFile(filepath.Join(config, file.Name), file.Text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(config, file.Name), file.Text, 0o600))
 	}
 	port := freePort(t)
 	cmd := exec.Command(name)
@@ -103,10 +97,7 @@ func freePort(t testing.TB) int {
 
 func dial(t testing.TB, addr string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -116,14 +107,8 @@ func startOurs(t testing.TB, redis *redistest.Server, files []policy.File, confi
 	t.Helper()
 	config.Store = redisstore.New(redis.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	config.Source = envoy.Files(files...)
-	s, err := envoy.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(envoy.New(config))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	g := grpc.NewServer()
 	s.Register(g)
 	go func() { _ = g.Serve(l) }()

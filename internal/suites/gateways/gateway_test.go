@@ -19,6 +19,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
@@ -192,9 +193,7 @@ func (p *program) startAsIs(t testing.TB, limits, away string) *setup {
 		if i == 0 {
 			config = p.around(config, dir)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(config), 0o600))
 	}
 	cmd := exec.Command(binary, p.args(filepath.Join(dir, p.files[0]))...)
 	cmd.Dir = dir
@@ -219,10 +218,7 @@ func (p *program) startAsIs(t testing.TB, limits, away string) *setup {
 func (p *program) read(t testing.TB) (files []string) {
 	t.Helper()
 	for _, name := range p.files {
-		text, err := os.ReadFile(filepath.Join(documents.Root, "deploy/gateways", p.folder, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(documents.Root, "deploy/gateways", p.folder, name)))(t)
 		files = append(files, string(text))
 	}
 	return files

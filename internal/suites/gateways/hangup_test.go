@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
@@ -21,10 +22,7 @@ func TestClientsThatHangUp(t *testing.T) {
 		}
 		c := s.client(t, proxies.Bystander)
 		for i := range 200 {
-			conn, err := d.DialContext(t.Context(), "tcp", s.addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(d.DialContext(t.Context(), "tcp", s.addr))(t)
 			for range 3 {
 				_, _ = io.WriteString(conn, "GET /things HTTP/1.1\r\nHost: example.com\r\n\r\n")
 			}

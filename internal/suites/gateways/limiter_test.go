@@ -65,10 +65,7 @@ func TestMain(m *testing.M) {
 // those that have the token and append 127.0.0.1 to X-Forwarded-For.
 func limiterCommand(tb testing.TB, network, addr, file string) *exec.Cmd {
 	tb.Helper()
-	path, err := daemon()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	path := must.Get(daemon())(tb)
 	cmd := exec.Command(path, "--policy="+file, "--admin-listen=off", "--log-level=warn")
 	if network == "unix" {
 		cmd.Args = append(cmd.Args, "--listen=unix:"+addr)

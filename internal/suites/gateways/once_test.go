@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
@@ -59,16 +60,10 @@ func TestARequestIsNamedOnceByNginx(t *testing.T) {
 			t.Fatalf("request %d: %s, named %q after %v", i+1, a.Status, fields, names)
 		}
 		names[fields[0]] = true
-		body, err := json.Marshal(map[string]any{"policy": "api", "request": map[string]any{
+		body := must.Get(json.Marshal(map[string]any{"policy": "api", "request": map[string]any{
 			"method": "GET", "path": "/things", "client_ip": proxies.Bystander, "headers": map[string]string{"X-Request-Id": fields[0]},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := service.Post("http://localhost/v1/check", "application/json", bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
+		response := must.Get(service.Post("http://localhost/v1/check", "application/json", bytes.NewReader(body)))(t)
 		var again struct {
 			Allowed bool
 			Limits  []struct {
@@ -76,7 +71,7 @@ func TestARequestIsNamedOnceByNginx(t *testing.T) {
 				Repeated  bool
 			}
 		}
-		err = json.NewDecoder(response.Body).Decode(&again)
+		err := json.NewDecoder(response.Body).Decode(&again)
 		_ = response.Body.Close()
 		if err != nil || !again.Allowed || len(again.Limits) != 1 || !again.Limits[0].Repeated || again.Limits[0].Remaining != 4-i {
 			t.Errorf("request %d, asked by the application: %v %+v", i+1, err, again)

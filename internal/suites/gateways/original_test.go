@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // A client whose limit is used up is denied, however it writes its requests, and each denial is as
@@ -101,10 +103,7 @@ func TestAroundTheGateway(t *testing.T) {
 		}
 		// A program on this machine, or one that is made to send requests, such as the application.
 		for _, path := range []string{"/v1/auth/api", "/v1/auth_request/api", "/app/v1/auth/api"} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.away+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.away+path, nil))(t)
 			r.Header = http.Header{"X-Forwarded-For": {s.bystander}, "X-Forwarded-Method": {"GET"}, "X-Forwarded-Uri": {"/"}}
 			if res, err := http.DefaultClient.Do(r); err == nil {
 				_ = res.Body.Close()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/proxies"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -21,10 +22,7 @@ func TestLimiterThatRefuses(t *testing.T) {
 		s := p.start(t, fast, p.policies[len(p.policies)-1]) // open
 		s.limiter.stop()
 		var status atomic.Int64
-		l, err := net.Listen(s.limiter.network, s.limiter.listenAddr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(net.Listen(s.limiter.network, s.limiter.listenAddr()))(t)
 		odd := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/" { // a health check
 				return
@@ -40,10 +38,7 @@ func TestLimiterThatRefuses(t *testing.T) {
 		status.Store(429)
 		c := s.client(t, proxies.Attacker)
 		get := func() (int, string) {
-			res, err := c.Get("https://example.com/things")
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(c.Get("https://example.com/things"))(t)
 			_, _ = io.Copy(io.Discard, res.Body)
 			_ = res.Body.Close()
 			return res.StatusCode, res.Header.Get("Retry-After")

@@ -12,6 +12,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/fiber3limit"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -37,22 +39,14 @@ func TestAHandlerOfNetHTTPInFiber(t *testing.T) {
 		<-done
 	})
 	status := func(path, trailer string) int {
-		conn, err := l.Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(l.Dial())(t)
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "POST "+path+" HTTP/1.1\r\nHost: a\r\nX-Tenant: of the proxy\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-Tenant: "+trailer+"\r\n\r\n")
-		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 		_ = res.Body.Close()
 		return res.StatusCode
 	}
 	for path, want := range map[string][2]int{"/nethttp": {204, 204}, "/fiber3limit": {204, 429}} {
-		if got := [2]int{status(path, "a"), status(path, "b")}; got != want {
-			t.Errorf("%s: %d, want %d", path, got, want)
-		}
+		check.Equal(t, path, [2]int{status(path, "a"), status(path, "b")}, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -65,11 +66,8 @@ func TestThePageIsAccessible(t *testing.T) {
 // audit fails the test for each finding of axe.
 func (p *tab) audit(t *testing.T, state string) {
 	t.Helper()
-	found, err := chromedp.Run(p, chromedp.Evaluate[string](`axe.run(document).then(r => r.passes.length < 10 ? 'it has looked at almost nothing' : r.violations.map(v =>
-		v.impact + ': ' + v.id + ': ' + v.help + ' at ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).slice(0, 3).join(' and ')).join('\n'))`, awaitPromise))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(chromedp.Run(p, chromedp.Evaluate[string](`axe.run(document).then(r => r.passes.length < 10 ? 'it has looked at almost nothing' : r.violations.map(v =>
+		v.impact + ': ' + v.id + ': ' + v.help + ' at ' + v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).slice(0, 3).join(' and ')).join('\n'))`, awaitPromise)))(t)
 	for finding := range strings.Lines(found) {
 		t.Errorf("%s: %s", state, finding)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -78,14 +79,9 @@ func openAs(t *testing.T, at, user, password string) *tab {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	u, err := url.Parse(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(at))(t)
 	p := &tab{Context: ctx, origin: u.Scheme + "://" + u.Host + "/"}
-	if err := chromedp.Listen(ctx, p.note); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, chromedp.Listen(ctx, p.note))
 	login := "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 	p.run(t, call(network.Enable, network.EnableParams{}), call(runtime.Enable, cdp.Empty{}), call(log.Enable, cdp.Empty{}),
 		call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Authorization": login}}),
@@ -129,9 +125,7 @@ func (p *tab) check(t *testing.T, except ...string) {
 
 func (p *tab) run(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := chromedp.Do(p, actions...); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, chromedp.Do(p, actions...))
 }
 
 // call is an action that calls a command of the protocol.
@@ -145,11 +139,7 @@ func call[P, R any](command cdp.Command[P, R], params P) chromedp.Action[chromed
 // eval returns the value of an expression.
 func eval[T any](t *testing.T, p *tab, expression string) T {
 	t.Helper()
-	value, err := chromedp.Run(p, chromedp.Evaluate[T](expression))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
+	return must.Get(chromedp.Run(p, chromedp.Evaluate[T](expression)))(t)
 }
 
 // await waits until an expression is true.

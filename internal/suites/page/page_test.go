@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -86,9 +88,7 @@ func TestKeysAndLabelsAreText(t *testing.T) {
 	p.await(t, `document.querySelector('#denied tbody')?.innerText.includes('<img src=x onerror=alert(1)>')`)
 	p.run(t, chromedp.Click(chromedp.CSS(`#denied tbody button`)))
 	p.await(t, `document.querySelector('#explain:not([hidden]) h3')?.innerText.includes('<img src=x')`)
-	if n := eval[int](t, p, `document.querySelectorAll('main img, main script, main [onerror]').length`); n != 0 {
-		t.Errorf("%d elements came from a key", n)
-	}
+	check.Equal(t, "elements came from a key", eval[int](t, p, `document.querySelectorAll('main img, main script, main [onerror]').length`), 0)
 	p.check(t)
 }
 
@@ -134,13 +134,8 @@ func TestThePageShowsInstancesThatAreIll(t *testing.T) {
 	p.await(t, `document.getElementById('instances').textContent.includes('web-3silent')`)
 	p.check(t)
 	if *shots != "" {
-		picture, err := chromedp.Run(p, chromedp.FullScreenshot(100))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(*shots, "ill.png"), picture, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		picture := must.Get(chromedp.Run(p, chromedp.FullScreenshot(100)))(t)
+		must.OK(t, os.WriteFile(filepath.Join(*shots, "ill.png"), picture, 0o600))
 	}
 	ill.heavy.StoreEvent(core.Event{Kind: core.EventBreakerClosed, Node: evil})
 	ill.heavy.StoreEvent(core.Event{Kind: core.EventOutageEnded})
@@ -165,13 +160,8 @@ func TestScreenshots(t *testing.T) {
 	p.await(t, `document.querySelectorAll('#denied tbody tr').length > 2`)
 	shot := func(name string) {
 		time.Sleep(2500 * time.Millisecond)
-		picture, err := chromedp.Run(p, chromedp.FullScreenshot(100))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		picture := must.Get(chromedp.Run(p, chromedp.FullScreenshot(100)))(t)
+		must.OK(t, os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600))
 	}
 	p.look(t, 1360, 900, "light")
 	shot("wide-light")

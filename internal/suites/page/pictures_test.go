@@ -17,6 +17,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/observed"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -39,22 +40,12 @@ func TestPictures(t *testing.T) {
 	for name, scheme := range map[string]string{"inspect.png": "light", "inspect-dark.png": "dark"} {
 		p.look(t, 1240, 1120, scheme)
 		time.Sleep(2500 * time.Millisecond) // until the focus is no longer drawn and numbers are fresh
-		shot, err := chromedp.Run(p, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		decoded, err := png.Decode(bytes.NewReader(shot))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shot := must.Get(chromedp.Run(p, chromedp.CaptureScreenshot()))(t)
+		decoded := must.Get(png.Decode(bytes.NewReader(shot)))(t)
 		var file bytes.Buffer
 		encoder := png.Encoder{CompressionLevel: png.BestCompression}
-		if err := encoder.Encode(&file, few(decoded)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(*pictures, name), file.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, encoder.Encode(&file, few(decoded)))
+		must.OK(t, os.WriteFile(filepath.Join(*pictures, name), file.Bytes(), 0o644))
 	}
 	p.check(t)
 }

@@ -56,9 +56,7 @@ func openSaas(t *testing.T, at, password string) *tab {
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
 	p := &tab{Context: ctx, origin: at + "/"}
-	if err := chromedp.Listen(ctx, p.note); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, chromedp.Listen(ctx, p.note))
 	login := "Basic " + base64.StdEncoding.EncodeToString([]byte("billing:"+password))
 	p.run(t, call(network.Enable, network.EnableParams{}), call(runtime.Enable, cdp.Empty{}), call(log.Enable, cdp.Empty{}),
 		call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Authorization": login}}),
@@ -70,15 +68,9 @@ func openSaas(t *testing.T, at, password string) *tab {
 func reports(t *testing.T, at, apiKey string, n int) {
 	t.Helper()
 	for began := time.Now(); n > 0; {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/v1/report", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/v1/report", http.NoBody))(t)
 		r.Header.Set("X-API-Key", apiKey)
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(http.DefaultClient.Do(r))(t)
 		_ = res.Body.Close()
 		if res.StatusCode == http.StatusOK {
 			n--
@@ -95,16 +87,10 @@ func reports(t *testing.T, at, apiKey string, n int) {
 func credit(t *testing.T, at, password, tenant, operation string, units int) {
 	t.Helper()
 	form := url.Values{"operation": {operation}, "units": {strconv.Itoa(units)}}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/console/tenants/"+tenant+"/top-up", strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/console/tenants/"+tenant+"/top-up", strings.NewReader(form.Encode())))(t)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.SetBasicAuth("billing", password)
-	res, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(http.DefaultTransport.RoundTrip(r))(t)
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusSeeOther {
 		t.Fatalf("a top-up: %s", res.Status)
@@ -169,11 +155,6 @@ func (p *tab) shoot(t *testing.T, name string) {
 	if *shots == "" {
 		return
 	}
-	picture, err := chromedp.Run(p, chromedp.FullScreenshot(100))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	picture := must.Get(chromedp.Run(p, chromedp.FullScreenshot(100)))(t)
+	must.OK(t, os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600))
 }

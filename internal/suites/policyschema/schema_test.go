@@ -13,24 +13,16 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
 )
 
 func compiled(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	text, err := jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema())))(t)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("policy.json", text); err != nil {
-		t.Fatal(err)
-	}
-	schema, err := c.Compile("policy.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schema
+	must.OK(t, c.AddResource("policy.json", text))
+	return must.Get(c.Compile("policy.json"))(t)
 }
 
 // read reads YAML as an editor does.
@@ -50,10 +42,7 @@ func read(text string) (any, error) {
 func TestTheSchemaRefusesWhatTheLoaderRefuses(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
-	text, err := os.ReadFile("../../../policy/testdata/wrong.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../policy/testdata/wrong.txt"))(t)
 	_, rest, _ := strings.Cut(string(text), "\n--- ")
 	for section := range strings.SplitSeq(rest, "\n--- ") {
 		name, body, _ := strings.Cut(section, "\n")
@@ -120,16 +109,9 @@ func load(text []byte) error {
 func TestTheLoaderRefusesWhatTheSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
-	value, err := read(good)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := load([]byte(good)); err != nil {
-		t.Fatal(err)
-	}
-	if err := schema.Validate(value); err != nil {
-		t.Fatal(err)
-	}
+	value := must.Get(read(good))(t)
+	must.OK(t, load([]byte(good)))
+	must.OK(t, schema.Validate(value))
 	text, _ := json.Marshal(value)
 	random := rand.New(rand.NewPCG(1, 2))
 	both, neither, more := 0, 0, 0
@@ -139,10 +121,7 @@ func TestTheLoaderRefusesWhatTheSchemaRefuses(t *testing.T) {
 		_ = json.Unmarshal(text, &changed)
 		changed = mutate(random, changed)
 		file, _ := json.Marshal(changed)
-		again, err := jsonschema.UnmarshalJSON(bytes.NewReader(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(jsonschema.UnmarshalJSON(bytes.NewReader(file)))(t)
 		refused, loaded := schema.Validate(again), load(file)
 		switch {
 		case refused != nil && loaded == nil:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
@@ -34,14 +35,11 @@ func serve(t *testing.T, server *redistest.Server) *httptest.Server {
 	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr(), MaxRetries: -1})
 	t.Cleanup(func() { _ = client.Close() })
 	registry := prometheus.NewRegistry()
-	metrics, err := weblimitprom.New(weblimitprom.Config{
+	metrics := must.Get(weblimitprom.New(weblimitprom.Config{
 		Registerer: registry,
 		TraceID:    func(context.Context) string { return trace },
 		TopDenied:  func() float64 { return 20 },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	settings := nethttp.With(core.Config{
 		Store: redisstore.New(client), Observe: metrics, Version: "v1#0123456789ab",
 		Timeout: 30 * time.Second, // a Redis that has no processor for a while is no outage here

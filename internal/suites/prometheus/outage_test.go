@@ -16,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -28,10 +30,7 @@ var duration = regexp.MustCompile(`(\[|for: )\d+[mh]`)
 // quickRules returns the rules of deploy/prometheus with seconds instead of minutes.
 func quickRules(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(documents.Root, "deploy/prometheus/weblimit.rules.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(documents.Root, "deploy/prometheus/weblimit.rules.yml")))(t)
 	return duration.ReplaceAllStringFunc(string(text), func(match string) string {
 		if strings.HasPrefix(match, "[") {
 			return "[4s"
@@ -43,10 +42,7 @@ func quickRules(t *testing.T) string {
 // expressions returns the queries of the dashboard, by the titles of their panels.
 func expressions(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(documents.Root, "deploy/grafana/weblimit.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(documents.Root, "deploy/grafana/weblimit.json")))(t)
 	var dashboard struct {
 		Panels []struct {
 			Title   string
@@ -54,9 +50,7 @@ func expressions(t *testing.T) map[string]string {
 		}
 		Annotations struct{ List []struct{ Name, Expr string } }
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &dashboard))
 	all := map[string]string{}
 	add := func(title, expression string) {
 		all[title] = strings.NewReplacer("$__rate_interval", "4s", "$job", "shop", "$instance", ".*", "$limit", ".*").Replace(expression)
@@ -111,9 +105,7 @@ func TestAnOutageFiresAndResolves(t *testing.T) {
 	redis.Restart(t)
 	s.await("the alerts of an outage have resolved", states(""))
 	for _, name := range []string{"WeblimitStoreMisconfigured", "WeblimitBreakerFlapping", "WeblimitClientDenied", "WeblimitSeriesCapped"} {
-		if state := s.alert(name); state != "" {
-			t.Errorf("%s is %s", name, state)
-		}
+		check.Equal(t, name, s.alert(name), "")
 	}
 
 	for panel, expression := range expressions(t) {
@@ -151,15 +143,9 @@ func exemplars(t *testing.T, s *server, began time.Time) {
 // can be found in them.
 func metricsPage(t *testing.T, at string) {
 	t.Helper()
-	response, err := http.Get(at + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(http.Get(at + "/metrics"))(t)
 	defer response.Body.Close()
-	page, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(io.ReadAll(response.Body))(t)
 	check := exec.Command(program(t, "promtool"), "check", "metrics")
 	check.Stdin = strings.NewReader(string(page))
 	if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
@@ -188,14 +174,8 @@ func TestRules(t *testing.T) {
 // does not exist.
 func TestAlertsAreTested(t *testing.T) {
 	t.Parallel()
-	rules, err := os.ReadFile(filepath.Join(documents.Root, "deploy/prometheus/weblimit.rules.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests, err := os.ReadFile(filepath.Join(documents.Root, "deploy/prometheus/weblimit.rules.test.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(os.ReadFile(filepath.Join(documents.Root, "deploy/prometheus/weblimit.rules.yml")))(t)
+	tests := must.Get(os.ReadFile(filepath.Join(documents.Root, "deploy/prometheus/weblimit.rules.test.yml")))(t)
 	names := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(string(rules), -1)
 	if len(names) == 0 {
 		t.Fatal("no alert is found")

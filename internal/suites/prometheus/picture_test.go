@@ -18,6 +18,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/figure"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/observed"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -114,27 +115,20 @@ func TestPicture(t *testing.T) {
 		}
 		data = append(data, lines)
 	}
-	if err := os.WriteFile(*picture, []byte(draw(data)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(*picture, []byte(draw(data)), 0o644))
 }
 
 // targets returns the queries of a panel of the dashboard, by their ids.
 func targets(t *testing.T, title string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(documents.Root, "deploy/grafana/weblimit.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(documents.Root, "deploy/grafana/weblimit.json")))(t)
 	var dashboard struct {
 		Panels []struct {
 			Title, Type string
 			Targets     []struct{ Expr, RefID string }
 		}
 	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &dashboard))
 	all := map[string]string{}
 	for _, p := range dashboard.Panels {
 		if p.Title == title && p.Type == "timeseries" {
@@ -165,12 +159,9 @@ func (s *server) lines(t *testing.T, expression string, began time.Time) map[str
 		}
 	}
 	end := began.Add(before + outage + after)
-	err := s.get("query_range", url.Values{
+	must.OK(t, s.get("query_range", url.Values{
 		"query": {expression}, "start": {fmt.Sprint(began.Unix())}, "end": {fmt.Sprint(end.Unix())}, "step": {"1"},
-	}, &data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &data))
 	all := map[string][]point{}
 	for _, series := range data.Result {
 		var values []string

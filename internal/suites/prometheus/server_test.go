@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // program returns the path of a program of Prometheus. Without it the test skips, and fails where
@@ -65,9 +66,7 @@ scrape_configs:
       - targets: [%s]
 `, strings.Join(targets, ", "))
 	for name, text := range map[string]string{"prometheus.yml": config, "rules.yml": rules} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	log := filepath.Join(dir, "log")
 	t.Cleanup(func() {
@@ -93,16 +92,11 @@ scrape_configs:
 // run starts the process, which ends with the test, and reports whether it answers before it ends.
 func (s *server) run(log string, arguments []string) bool {
 	s.t.Helper()
-	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	output := must.Get(os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600))(s.t)
 	defer output.Close()
 	cmd := exec.Command(program(s.t, "prometheus"), arguments...)
 	cmd.Stdout, cmd.Stderr = output, output
-	if err := child.Start(cmd); err != nil {
-		s.t.Fatal(err)
-	}
+	must.OK(s.t, child.Start(cmd))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -133,10 +127,7 @@ func (s *server) run(log string, arguments []string) bool {
 // freeAddress returns an address of loopback at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }

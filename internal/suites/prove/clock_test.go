@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -50,10 +51,7 @@ func startWithClock(t *testing.T) *setClock {
 	}
 	c.rdb = c.Client(t)
 	c.write(t, int64(time.Hour/time.Microsecond))
-	now, err := c.rdb.Time(t.Context()).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	now := must.Get(c.rdb.Time(t.Context()).Result())(t)
 	if d := time.Until(now); d < 59*time.Minute || d > time.Hour {
 		t.Skipf("this redis-server takes the time from elsewhere than clock_gettime and gettimeofday: it is %v ahead, and not an hour", d)
 	}
@@ -64,9 +62,7 @@ func (c *setClock) write(tb testing.TB, ahead int64) {
 	tb.Helper()
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], uint64(ahead))
-	if _, err := c.file.WriteAt(b[:], 0); err != nil {
-		tb.Fatal(err)
-	}
+	must.Do(c.file.WriteAt(b[:], 0))(tb)
 	c.ahead = ahead
 }
 

@@ -26,10 +26,7 @@ func TestMutations(t *testing.T) {
 	}
 	rows := []string{"| What is wrong | In | Noticed by | Histories until then |", "| --- | --- | --- | --- |"}
 	caught, ran := 0, 0
-	page, err := os.ReadFile(filepath.Join(root, "docs/proof.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(filepath.Join(root, "docs/proof.md")))(t)
 	wanted := regexp.MustCompile(*mutate)
 	for _, m := range mutants.Stores() {
 		if *mutate != "1" && !wanted.MatchString(m.What) { // the row stays as it is
@@ -90,17 +87,12 @@ func historiesOn(t *testing.T, m *mutants.Mutant) (noticed, after string) {
 // replaceBetween writes text between the marks of a part of a page.
 func replaceBetween(t *testing.T, path, part, text string) {
 	t.Helper()
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile(path))(t)
 	begin, end := "<!-- "+part+" -->\n", "\n<!-- end -->"
 	before, rest, found := strings.Cut(string(page), begin)
 	_, behind, ends := strings.Cut(rest, end)
 	if !found || !ends {
 		t.Fatalf("%s has no %q … %q", path, begin, end)
 	}
-	if err := os.WriteFile(path, []byte(before+begin+text+end+behind), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(path, []byte(before+begin+text+end+behind), 0o644))
 }

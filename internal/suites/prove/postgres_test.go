@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
 
@@ -23,13 +24,8 @@ func openPostgres(connString string) (store.Store, error) {
 
 func TestPostgreSQL(t *testing.T) {
 	connString := pgtest.Start(t).Database(t)
-	pool, err := pgxpool.New(t.Context(), connString)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pgstore.Migrate(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(pgxpool.New(t.Context(), connString))(t)
+	must.OK(t, pgstore.Migrate(t.Context(), pool))
 	pool.Close()
 	processes := startAll(t, order{PostgreSQL: connString + fmt.Sprintf(" pool_max_conns=%d", 4)})
 	each(t, 0.07, func(seed uint64, _ *tally) *history {

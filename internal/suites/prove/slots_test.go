@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -18,10 +19,7 @@ func TestSlots(t *testing.T) {
 	cluster := redistest.StartClusterOf(t, 3, 0)
 	o := order{Addr: cluster.Nodes()[0].Addr(), Cluster: true}
 	processes := startAll(t, o)
-	own, err := o.open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(o.open())(t)
 	each(t, 0.04, func(seed uint64, count *tally) *history {
 		h := newHistory("slots", seed, long...)
 		h.job.Spread, h.job.Clients, h.job.Keys, h.job.Limits = true, 2, 3, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/inspect"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -24,13 +25,10 @@ func openInspect(t *testing.T, store core.Store) *sink {
 	t.Cleanup(heavy.Close)
 	return &sink{observer: heavy, emitted: func() string {
 		log := new(child.Output)
-		page, err := inspect.New(inspect.Config{
+		page := must.Get(inspect.New(inspect.Config{
 			Store: store, Top: heavy, Logger: slog.New(slog.NewJSONHandler(log, nil)),
 			Users: []inspect.User{{Name: "olga", Password: password, May: inspect.Act}, {Name: "vic", Password: "vic-" + password, May: inspect.Read}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		defer page.Close()
 		statuses := map[int]int{}
 		ask := func(name, with, method, path, body string) {

@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -123,7 +124,5 @@ func TestOperationsCodeRuns(t *testing.T) {
 	if text := lines.String(); !strings.Contains(text, "limit=log") || !strings.Contains(text, "tenant=acme") {
 		t.Errorf("the log is\n%s", text)
 	}
-	if id := operationsExemplars().TraceID(t.Context()); id != "" {
-		t.Errorf("a request without a span has the trace %q", id)
-	}
+	check.Equal(t, "a request without a span has the trace", operationsExemplars().TraceID(t.Context()), "")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
 
@@ -20,10 +21,7 @@ const traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
 // classic text, and native histograms, as text.
 func openPrometheus(t *testing.T, _ core.Store) *sink {
 	registry := prometheus.NewRegistry()
-	observer, err := weblimitprom.New(weblimitprom.Config{Registerer: registry, TraceID: func(context.Context) string { return traceID }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	observer := must.Get(weblimitprom.New(weblimitprom.Config{Registerer: registry, TraceID: func(context.Context) string { return traceID }}))(t)
 	page := promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	return &sink{observer: observer, emitted: func() string {
 		var all strings.Builder

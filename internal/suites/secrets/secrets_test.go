@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/examples/api/app"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 )
@@ -116,9 +117,9 @@ func TestNoSecretIsEmitted(t *testing.T) {
 			}
 			all := needlesOf(append(seen.secrets(t), secrets...))
 			for i, s := range opened {
-				check(t, sinks[i].name, s.emitted(), sinks[i].has, all)
+				checkSafe(t, sinks[i].name, s.emitted(), sinks[i].has, all)
 			}
-			check(t, "the process's log", process.String(), place.logged, all)
+			checkSafe(t, "the process's log", process.String(), place.logged, all)
 		})
 	}
 }
@@ -126,13 +127,10 @@ func TestNoSecretIsEmitted(t *testing.T) {
 // newAPI returns the application, with what the sinks have around it.
 func newAPI(t *testing.T, store core.Store, opened []*sink, observers []core.Observer) http.Handler {
 	t.Helper()
-	router, err := app.New(app.Config{
+	router := must.Get(app.New(app.Config{
 		Store: store, BypassToken: bypassToken, Observe: core.Observers(observers...),
 		Plans: map[string]string{user: "free"}, Keys: map[string]bool{goodKey: true},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var api http.Handler = router
 	for _, s := range opened {
 		if s.wrap != nil {
@@ -143,7 +141,7 @@ func newAPI(t *testing.T, store core.Store, opened []*sink, observers []core.Obs
 }
 
 // check looks for secrets in what was emitted, which must hold has.
-func check(t *testing.T, name, emitted, has string, needles []needle) {
+func checkSafe(t *testing.T, name, emitted, has string, needles []needle) {
 	t.Helper()
 	if !strings.Contains(emitted, has) {
 		t.Errorf("%s has no %q: is it still read? %d bytes, beginning with\n%.1000s", name, has, len(emitted), emitted)

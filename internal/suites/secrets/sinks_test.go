@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
 	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 )
@@ -44,10 +45,7 @@ func openSlog(t *testing.T, _ core.Store) *sink {
 	var both []core.Observer
 	var flush []func()
 	for _, handler := range []slog.Handler{slog.NewJSONHandler(out, nil), slog.NewTextHandler(out, nil)} {
-		o, err := weblimitslog.New(weblimitslog.Config{Logger: slog.New(handler), Attrs: weblimitotel.LogAttrs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(weblimitslog.New(weblimitslog.Config{Logger: slog.New(handler), Attrs: weblimitotel.LogAttrs}))(t)
 		both, flush = append(both, o), append(flush, o.Flush)
 	}
 	return &sink{observer: core.Observers(both...), emitted: func() string {
@@ -63,10 +61,7 @@ func openOTel(t *testing.T, _ core.Store) *sink {
 	reader, spans := metric.NewManualReader(), tracetest.NewInMemoryExporter()
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
 	traces := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
-	o, err := weblimitotel.New(weblimitotel.Config{MeterProvider: meters, TracerProvider: traces})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(weblimitotel.New(weblimitotel.Config{MeterProvider: meters, TracerProvider: traces}))(t)
 	tracer := traces.Tracer("test")
 	return &sink{
 		observer: o,
@@ -79,15 +74,10 @@ func openOTel(t *testing.T, _ core.Store) *sink {
 		},
 		emitted: func() string {
 			var data metricdata.ResourceMetrics
-			if err := reader.Collect(context.Background(), &data); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, reader.Collect(context.Background(), &data))
 			var all bytes.Buffer
 			for _, emitted := range []any{data, spans.GetSpans()} {
-				text, err := json.Marshal(emitted)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(json.Marshal(emitted))(t)
 				all.Write(text)
 				all.WriteByte('\n')
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/nethttp"
 	"github.com/weblimit/weblimit/service/client"
 )
@@ -19,10 +20,7 @@ func TestAdaptersDecideByTheService(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newService(t))
 	defer server.Close()
-	remote, err := client.New(client.Config{URL: server.URL, Timeout: patience, Send: client.Fields{Headers: []string{"X-API-Key", "Authorization"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := must.Get(client.New(client.Config{URL: server.URL, Timeout: patience, Send: client.Fields{Headers: []string{"X-API-Key", "Authorization"}}}))(t)
 	handlers := func(policies core.Policies, config core.Config) []http.Handler {
 		config.Headers = core.Draft11 | core.XRateLimit
 		gin.SetMode(gin.ReleaseMode)

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/documents"
 	windows "github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 	"github.com/weblimit/weblimit/service"
@@ -50,9 +52,7 @@ func TestTheCodeOfThePageRuns(t *testing.T) {
 	if err := decideRemotely(server, http.NewServeMux()); err != nil || server.Handler == nil {
 		t.Error(err)
 	}
-	if err := serve(http.NewServeMux(), load(t, file), core.NewMemory()); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, serve(http.NewServeMux(), load(t, file), core.NewMemory()))
 }
 
 // blocks returns the blocks of docs/service.md in a language.
@@ -78,9 +78,7 @@ func page(t *testing.T) (base string) {
 	t.Helper()
 	windows.AwayFrom(time.Hour, 20*time.Second)
 	mux := http.NewServeMux()
-	if err := serve(mux, load(t, blocks(t, "yaml")[0]), core.NewMemory()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, serve(mux, load(t, blocks(t, "yaml")[0]), core.NewMemory()))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -143,9 +141,7 @@ func TestTheAnswersOfThePageAreThoseOfTheService(t *testing.T) {
 	shown := blocks(t, "json")
 	var answer, problem map[string]any
 	for i, to := range []*map[string]any{&answer, &problem} {
-		if err := json.Unmarshal([]byte(shown[i]), to); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(shown[i]), to))
 	}
 	s := newService(t, func(c *service.Config) { c.Policies = load(t, blocks(t, "yaml")[0]) })
 	_, got := post(t, s, "/v1/check", `{"policy":"api","request":{"method":"GET","route":"/items/{id}","client_ip":"192.0.2.1","values":{"tenant":"acme"}}}`)

@@ -16,6 +16,7 @@ import (
 	validator "github.com/pb33f/libopenapi-validator"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/service"
 )
 
@@ -30,10 +31,7 @@ func description(t *testing.T, s *service.Service) *describedAs {
 	t.Helper()
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/v1/openapi.json", nil))
-	document, err := libopenapi.NewDocument(w.Body.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := must.Get(libopenapi.NewDocument(w.Body.Bytes()))(t)
 	by, errs := validator.NewValidator(document)
 	if len(errs) > 0 {
 		t.Fatal(errs)
@@ -222,10 +220,7 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 // everyFieldWasSeen fails for fields that are described and that no call or answer had.
 func (d *describedAs) everyFieldWasSeen(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile("../../../service/openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../service/openapi.json"))(t)
 	copied, err := os.ReadFile("../../../docs/service.openapi.json")
 	if err != nil || !bytes.Equal(text, copied) {
 		t.Error("docs/service.openapi.json is not a copy of service/openapi.json", err)
@@ -237,9 +232,7 @@ func (d *describedAs) everyFieldWasSeen(t *testing.T) {
 			} `json:"schemas"`
 		} `json:"components"`
 	}
-	if err := json.Unmarshal(text, &of); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(text, &of))
 	var missing []string
 	for schema, s := range of.Components.Schemas {
 		for name := range s.Properties {

@@ -12,6 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 	"github.com/weblimit/weblimit/policy"
@@ -70,39 +72,24 @@ var _ = byRedis // needs a server
 func TestTheCodeOfPolicyAndGatewaysRuns(t *testing.T) {
 	dir := t.TempDir()
 	text := "policies: {api: {limits: {client: {limit: 5/hour, by: ip, tiers: {by: plan, limits: {pro: 9/hour}}}}}}"
-	if err := os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text), 0o600))
 	t.Chdir(dir)
 	server := new(http.Server)
 	if err := byPolicy(t.Context(), server, http.NewServeMux(), core.NewMemory()); err != nil || server.Handler == nil {
 		t.Error(err)
 	}
 	text = "policies: {api: {limits: {client: {limit: 5/hour, by: ip}}}}"
-	if err := os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text), 0o600))
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ended := make(chan error, 1)
 	go func() { ended <- answerGateways(listener, core.NewMemory()) }()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/v1/auth/api", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/v1/auth/api", nil))(t)
 	request.Header.Set("X-Forwarded-For", "192.0.2.1")
 	request.Header.Set("X-Forwarded-Method", http.MethodGet)
 	request.Header.Set("X-Forwarded-Uri", "/")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(http.DefaultClient.Do(request))(t)
 	_ = response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		t.Errorf("a subrequest gets %d", response.StatusCode)
-	}
+	check.Equal(t, "a subrequest gets", response.StatusCode, http.StatusOK)
 	_ = listener.Close()
 	if err := <-ended; err == nil {
 		t.Error("it ended without an error")

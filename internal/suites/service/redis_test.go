@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/service"
 )
@@ -33,9 +35,7 @@ func instances(t *testing.T) func() *service.Service {
 
 func drain(t *testing.T, s *service.Service) {
 	t.Helper()
-	if err := s.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Drain(t.Context()))
 }
 
 func remaining(t *testing.T, s http.Handler, policy, key string, limit int) float64 {
@@ -86,9 +86,7 @@ func TestAReservationIsSettledOnceByAnyProcess(t *testing.T) {
 	for _, s := range all {
 		drain(t, s)
 	}
-	if got := remaining(t, all[0], "tokens", "tenant:acme", 1); got != 10000-rounds*spent {
-		t.Errorf("%v remain, want %d", got, 10000-rounds*spent)
-	}
+	check.Equal(t, "remain", remaining(t, all[0], "tokens", "tenant:acme", 1), 10000-rounds*spent)
 }
 
 func TestOperationsAreChargedOnceByAllProcesses(t *testing.T) {
@@ -131,7 +129,5 @@ func TestManyChecksOnRedisAreExact(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if allowed.Load() != 3 {
-		t.Errorf("%d allowed of 3", allowed.Load())
-	}
+	check.Equal(t, "allowed of 3", allowed.Load(), 3)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	windows "github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/service"
 )
@@ -53,11 +54,7 @@ policies:
 
 func load(t testing.TB, text string) *policy.Set {
 	t.Helper()
-	set, err := policy.Parse("limits.yaml", []byte(text), policy.Options{AnyName: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+	return must.Get(policy.Parse("limits.yaml", []byte(text), policy.Options{AnyName: true}))(t)
 }
 
 // patience is how long tests wait for what must happen, on the busiest machine.
@@ -71,11 +68,7 @@ func newService(t testing.TB, change ...func(*service.Config)) *service.Service 
 	for _, c := range change {
 		c(&config)
 	}
-	s, err := service.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(service.New(config))(t)
 }
 
 // post sends a call, and returns the status and the body as JSON.
@@ -85,10 +78,7 @@ func post(t testing.TB, to http.Handler, path, body string) (int, map[string]any
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	to.ServeHTTP(w, r)
-	text, err := io.ReadAll(w.Result().Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(w.Result().Body))(t)
 	var got map[string]any
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatalf("%s: %v", text, err)

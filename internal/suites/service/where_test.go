@@ -11,7 +11,9 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	windows "github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/nethttp"
 	"github.com/weblimit/weblimit/policy"
@@ -126,50 +128,32 @@ func (e *edge) passes(n int, ip string, fields ...string) int {
 
 func (e *edge) left(policy, key string) int64 {
 	e.t.Helper()
-	l, err := e.set.Limiter(core.Config{Store: e.store}, policy)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	d, err := l.Peek(e.t.Context(), key, 1)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	l := must.Get(e.set.Limiter(core.Config{Store: e.store}, policy))(e.t)
+	d := must.Get(l.Peek(e.t.Context(), key, 1))(e.t)
 	return d.Results()[0].Remaining
 }
 
 func TestOneLimitAskedAtTwoPlacesIsChargedTwice(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, "llm", "llm")
-	if got := e.passes(100, "192.0.2.1"); got != 50 {
-		t.Errorf("%d of 100 passed under a limit of 100 that both ask, want 50", got)
-	}
+	check.Equal(t, "of 100 passed under a limit of 100 that both ask", e.passes(100, "192.0.2.1"), 50)
 }
 
 func TestDifferentLimitsAtEachPlace(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, "edge", "api")
-	if got := e.passes(250, "192.0.2.1"); got != 200 {
-		t.Errorf("%d of 250 have passed the net at the edge, want 200", got)
-	}
+	check.Equal(t, "of 250 have passed the net at the edge", e.passes(250, "192.0.2.1"), 200)
 	// Without a tenant, the requests have shared one bucket inside.
-	if got := e.passes(100, "192.0.2.2"); got != 100 {
-		t.Errorf("%d of 100 of another address passed", got)
-	}
+	check.Equal(t, "of 100 of another address passed", e.passes(100, "192.0.2.2"), 100)
 }
 
 func TestARequestIsChargedOnceAtTwoPlaces(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, "shared", "shared")
-	if got := e.passes(20, "192.0.2.1"); got != 5 {
-		t.Errorf("%d of 20 passed under a limit of 5 that both ask, want 5", got)
-	}
-	if got := e.left("shared", "ip:192.0.2.1"); got != 0 {
-		t.Errorf("%d are left", got)
-	}
+	check.Equal(t, "of 20 passed under a limit of 5 that both ask", e.passes(20, "192.0.2.1"), 5)
+	check.Equal(t, "left", e.left("shared", "ip:192.0.2.1"), 0)
 	// What the client sends is overwritten.
-	if got := e.passes(20, "192.0.2.2", "X-Request-Id", "one of my own"); got != 5 {
-		t.Errorf("%d of 20 with a forged ID passed, want 5", got)
-	}
+	check.Equal(t, "of 20 with a forged ID passed", e.passes(20, "192.0.2.2", "X-Request-Id", "one of my own"), 5)
 }
 
 // A client that reaches the application without the gateway gets two requests for one, and not more.
@@ -182,24 +166,16 @@ func TestAForgedRequestIDWithoutTheGateway(t *testing.T) {
 		r.Header.Set("X-Request-Id", "one of my own")
 		e.inside(r)
 	}
-	if e.served != 10 {
-		t.Errorf("%d requests were served under a limit of 5, want 10", e.served)
-	}
+	check.Equal(t, "requests served under a limit of 5", e.served, 10)
 }
 
 func TestTheEdgeAsksAndTheApplicationCharges(t *testing.T) {
 	t.Parallel()
 	e := newEdge(t, "llm", "")
-	s, err := service.New(service.Config{Policies: e.set, Store: e.store})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(service.New(service.Config{Policies: e.set, Store: e.store}))(t)
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
-	remote, err := client.New(client.Config{URL: server.URL, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	remote := must.Get(client.New(client.Config{URL: server.URL, Timeout: patience}))(t)
 	t.Cleanup(remote.Close)
 	passed := 0
 	for i := range 10 {
@@ -209,10 +185,7 @@ func TestTheEdgeAsksAndTheApplicationCharges(t *testing.T) {
 		passed++
 		before := e.left("llm", "ip:192.0.2.1")
 		var left core.Decision
-		err := readAndCharge(t.Context(), e.set, e.store, remote, fmt.Sprint("work ", i), 29, func(d core.Decision) { left = d })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, readAndCharge(t.Context(), e.set, e.store, remote, fmt.Sprint("work ", i), 29, func(d core.Decision) { left = d }))
 		if got := left.Results()[0].Remaining; got != before {
 			t.Errorf("read %d of %d left", got, before)
 		}

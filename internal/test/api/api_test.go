@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
@@ -48,9 +49,7 @@ func TestFace(t *testing.T) {
 // compare fails the test unless the file at list holds lines. With -update it writes them.
 func compare(t *testing.T, list string, lines []string) {
 	if *update {
-		if err := os.WriteFile(list, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, os.WriteFile(list, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 		return
 	}
 	text, err := os.ReadFile(list)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The adapters of two major versions of a framework have the same names and signatures, but for
@@ -16,10 +18,7 @@ func TestAdaptersOfAFrameworkAreAlike(t *testing.T) {
 		{"fiberlimit", "*fiber.Ctx", "fiber3limit", "fiber.Ctx"},
 	} {
 		read := func(adapter, own string) string {
-			text, err := os.ReadFile(filepath.Join("../../../api", adapter+".txt"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(filepath.Join("../../../api", adapter+".txt")))(t)
 			return strings.ReplaceAll(strings.ReplaceAll(string(text), own, "context"), adapter, "adapter")
 		}
 		if one, two := read(pair[0], pair[1]), read(pair[2], pair[3]); one != two {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // apartVariable is set in the process of a test that runs in its own.
@@ -29,9 +31,7 @@ func Apart(t *testing.T) bool {
 	cmd := exec.Command(os.Args[0], "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.timeout=0")
 	cmd.Env = append(os.Environ(), apartVariable+"="+t.Name())
 	cmd.Stdout, cmd.Stderr = &printed, &printed
-	if err := Start(cmd); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, Start(cmd))
 	err := cmd.Wait()
 	switch text := printed.String(); {
 	case err != nil:

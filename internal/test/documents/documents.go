@@ -70,7 +70,7 @@ func Sources(tb testing.TB, suffix string, visit func(path, source string)) {
 // Pages calls visit with each page of Markdown below root, by its path from there.
 func Pages(tb testing.TB, root string, visit func(page, text string)) {
 	tb.Helper()
-	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+	must.OK(tb, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && (entry.Name() == "testdata" || slices.Contains(elsewhere, entry.Name())) {
 			return fs.SkipDir
 		}
@@ -81,10 +81,7 @@ func Pages(tb testing.TB, root string, visit func(page, text string)) {
 		page, _ := filepath.Rel(root, file)
 		visit(filepath.ToSlash(page), string(text))
 		return err
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 }
 
 var (

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var (
@@ -123,7 +125,7 @@ func TestInsideNamesEveryFolder(t *testing.T) {
 	t.Parallel()
 	text := Read(t, "inside.md")
 	folders := map[string]bool{}
-	err := filepath.WalkDir(Root, func(file string, entry fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(Root, func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != Root || entry.Name() == "testdata") {
 			return fs.SkipDir
 		}
@@ -132,10 +134,7 @@ func TestInsideNamesEveryFolder(t *testing.T) {
 			folders[filepath.ToSlash(folder)] = true
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for folder := range folders {
 		if strings.HasPrefix(folder, "examples/") || strings.HasPrefix(folder, "bench/") {
 			continue

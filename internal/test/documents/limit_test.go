@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var makesLimit = regexp.MustCompile(`(?m)^(?:func |method \((Limit)\) )(\w+)\(.*\) Limit$`)
@@ -17,10 +19,7 @@ var makesLimit = regexp.MustCompile(`(?m)^(?:func |method \((Limit)\) )(\w+)\(.*
 // users look for them.
 func TestLimitNamesItsConstructorsAndDecorators(t *testing.T) {
 	t.Parallel()
-	face, err := os.ReadFile(filepath.Join(Root, "api/core.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	face := must.Get(os.ReadFile(filepath.Join(Root, "api/core.txt")))(t)
 	text := typeDoc(t, "core/limit.go", "Limit")
 	names := makesLimit.FindAllStringSubmatch(string(face), -1)
 	for _, found := range names {
@@ -40,14 +39,8 @@ var makesKey = regexp.MustCompile(`(?m)^func (\w+)\(.*\) (?:Func|Condition|Strat
 // where users choose.
 func TestKeyfuncsNamesItsConstructors(t *testing.T) {
 	t.Parallel()
-	face, err := os.ReadFile(filepath.Join(Root, "api/keyfuncs.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := os.ReadFile(filepath.Join(Root, "keyfuncs/doc.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	face := must.Get(os.ReadFile(filepath.Join(Root, "api/keyfuncs.txt")))(t)
+	doc := must.Get(os.ReadFile(filepath.Join(Root, "keyfuncs/doc.go")))(t)
 	page := Read(t, "keys.md") + Read(t, "exemptions.md") + Read(t, "proxies.md")
 	names := makesKey.FindAllStringSubmatch(string(face), -1)
 	for _, found := range names {
@@ -66,10 +59,7 @@ func TestKeyfuncsNamesItsConstructors(t *testing.T) {
 // typeDoc returns the documentation of a type that a Go file declares.
 func typeDoc(t *testing.T, file, name string) string {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(Root, file), nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(Root, file), nil, parser.ParseComments|parser.SkipObjectResolution))(t)
 	for _, d := range parsed.Decls {
 		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.TYPE && d.Specs[0].(*ast.TypeSpec).Name.Name == name {
 			return d.Doc.Text()

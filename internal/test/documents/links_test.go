@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var (
@@ -134,10 +136,7 @@ func TestAnchors(t *testing.T) {
 // The commands that documents show name folders with Go files, and targets of the Makefile.
 func TestCommandsExist(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile(filepath.Join(Root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := must.Get(os.ReadFile(filepath.Join(Root, "Makefile")))(t)
 	commands := 0
 	Pages(t, Root, func(page, text string) {
 		for _, command := range goCommand.FindAllString(text, -1) {
@@ -178,10 +177,7 @@ func TestIndexesAreComplete(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		entries, err := filepath.Glob(filepath.Join(Root, path.Dir(index), pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := must.Get(filepath.Glob(filepath.Join(Root, path.Dir(index), pattern)))(t)
 		for _, entry := range entries {
 			name := filepath.Base(entry)
 			if name == "main.go" {

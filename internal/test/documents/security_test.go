@@ -3,6 +3,8 @@ package documents
 import (
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // Every entry of the threat model names a test that exists.
@@ -55,9 +57,7 @@ func TestExist(t *testing.T) {
 	}
 	missing := &recorder{TB: t}
 	Exist(missing, references)
-	if missing.errors != 2 {
-		t.Errorf("%d of two are missed", missing.errors)
-	}
+	check.Equal(t, "of two missed", missing.errors, 2)
 }
 
 // recorder counts errors instead of failing.

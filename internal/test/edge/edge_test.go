@@ -1,8 +1,12 @@
 package edge
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestEdges(t *testing.T) {
@@ -17,10 +21,7 @@ func TestEdges(t *testing.T) {
 		"2028-02-28T23:59:00Z":      {0, time.Minute, time.Minute},
 		"2028-02-28T22:59:00Z":      {0, 0, time.Minute},
 	} {
-		now, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := must.Get(time.Parse(time.RFC3339, text))(t)
 		for name, got := range map[string][2]time.Duration{
 			"month": {untilMonth(now, near), want.month},
 			"day":   {untilWindow(now, 24*time.Hour, near), want.day},
@@ -29,9 +30,7 @@ func TestEdges(t *testing.T) {
 			if got[1] > 0 {
 				got[1] += time.Millisecond
 			}
-			if got[0] != got[1] {
-				t.Errorf("%s: %s: %v, want %v", text, name, got[0], got[1])
-			}
+			check.Equal(t, fmt.Sprintf("%s: %s", text, name), got[0], got[1])
 		}
 	}
 }

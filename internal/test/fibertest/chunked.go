@@ -122,9 +122,7 @@ func (s suite[C]) trailersOfStreams(t *testing.T) {
 			r.Header[tenant] = tt.block
 			r.Trailer = http.Header{tenant: {"x"}}
 			s.changed(t, Options[C]{StreamRequestBody: true}, r, tt.change, func(c C, r keyfuncs.Request) {
-				if got := Values(r, tenant); !slices.Equal(got, tt.want) {
-					t.Errorf("lines: %q, want %q", got, tt.want)
-				}
+				check.Slices(t, "lines", Values(r, tenant), tt.want)
 				readAll(c)
 			})
 		})

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // Each place of a limiter sees the template of the route that is going to answer.
@@ -63,9 +65,7 @@ func (s suite[C]) routeByPlace(t *testing.T) {
 			clear(found)
 			ask(t, app, tt.method, tt.path)
 			for place, got := range found {
-				if got != tt.template {
-					t.Errorf("%s %s: %s sees %q, want %q", tt.method, tt.path, place, got, tt.template)
-				}
+				check.Equal(t, fmt.Sprintf("%s %s: %s", tt.method, tt.path, place), got, tt.template)
 			}
 			if places := slices.Sorted(maps.Keys(found)); !slices.Equal(places, tt.places) {
 				t.Errorf("%s %s: seen at %q, want %q", tt.method, tt.path, places, tt.places)

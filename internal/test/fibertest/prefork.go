@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/limittest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -87,9 +88,7 @@ func (s suite[C]) childOfPrefork(t *testing.T) {
 		return []core.Store{core.NewMemory(), embedded{core.NewMemory()}, struct{ core.Store }{core.NewMemory()}}
 	}
 	for _, store := range inMemory() {
-		if said := says(limit(store)); said != "" {
-			t.Errorf("without Prefork: %v", said)
-		}
+		check.Equal(t, "without Prefork", says(limit(store)), "")
 	}
 	t.Setenv(s.f.PreforkVariable(), "1")
 	for _, store := range inMemory() {
@@ -101,7 +100,5 @@ func (s suite[C]) childOfPrefork(t *testing.T) {
 	if said := says(guard); !strings.HasPrefix(said, s.refusal("Settings.Guard")) {
 		t.Errorf("a guard with Prefork: %v", said)
 	}
-	if said := says(limit(&shared{Store: core.NewMemory()})); said != "" {
-		t.Errorf("with a shared store: %v", said)
-	}
+	check.Equal(t, "with a shared store", says(limit(&shared{Store: core.NewMemory()})), "")
 }

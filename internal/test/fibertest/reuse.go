@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -95,9 +96,7 @@ func (s suite[C]) reuse(t *testing.T) {
 
 	mu.Lock()
 	defer mu.Unlock()
-	if len(all) != clients*requests {
-		t.Fatalf("%d requests reached the handler, want %d", len(all), clients*requests)
-	}
+	must.Equal(t, "requests reached the handler", len(all), clients*requests)
 	for _, k := range all {
 		if now := says(&k.decision); now != k.said {
 			t.Errorf("client %d, request %d: the decision said %s, and now %s", k.client, k.request, k.said, now)

@@ -48,10 +48,7 @@ func (a *app) ask(client string, check func(*http.Response)) {
 	a.Helper()
 	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 	r.Header.Set("X-Client", client)
-	response, err := a.do(r)
-	if err != nil {
-		a.Fatal(err)
-	}
+	response := must.Get(a.do(r))(a)
 	check(response)
 	if err := response.Body.Close(); err != nil {
 		a.Error(err)

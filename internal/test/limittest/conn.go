@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 )
 
@@ -85,9 +86,7 @@ func AllocsConn(t *testing.T, serve ServeConn) int {
 func getRequest(tb testing.TB) []byte {
 	tb.Helper()
 	var request bytes.Buffer
-	if err := httptest.NewRequest("GET", "/", nil).Write(&request); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, httptest.NewRequest("GET", "/", nil).Write(&request))
 	return request.Bytes()
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -21,10 +22,7 @@ func (e *env) configured(config core.Config) []Layer {
 	}
 	config.Timeout = patience
 	config.Silence = append(config.Silence, core.AdviceForwarded) // many tests cause it on purpose
-	l, err := core.New(config)
-	if err != nil {
-		e.Fatal(err)
-	}
+	l := must.Get(core.New(config))(e)
 	return []Layer{{Limiter: l}}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -290,9 +291,7 @@ func (e *env) breakOff(how breakOff, refund func(core.Outcome) bool) {
 		if used() >= quota {
 			act = (*broken).closeHalf // and read a denial
 		}
-		if _, err := fmt.Fprintf(b.Conn, how.request, n); err != nil {
-			e.Fatal(err)
-		}
+		must.Do(fmt.Fprintf(b.Conn, how.request, n))(e)
 		act(b)
 		b.leave()
 		e.eventually("the handler ends", func() bool { return running.Load() == 0 }, func() any { return running.Load() })
@@ -313,10 +312,7 @@ func (e *env) breakOff(how breakOff, refund func(core.Outcome) bool) {
 
 func (e *env) dial(host string) net.Conn {
 	e.Helper()
-	conn, err := net.Dial("tcp", host)
-	if err != nil {
-		e.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", host))(e)
 	e.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	return conn
@@ -340,10 +336,7 @@ func serverTimeOuts(e *env) {
 	base, client := s.server.Listen(e), e.client()
 	for range 6 {
 		e.eventually("a time-out of the server's is refunded", func() bool {
-			r, err := client.Post(base+"/", "text/plain", strings.NewReader("a body"))
-			if err != nil {
-				e.Fatal(err)
-			}
+			r := must.Get(client.Post(base+"/", "text/plain", strings.NewReader("a body")))(e)
 			defer r.Body.Close()
 			return r.StatusCode == http.StatusServiceUnavailable
 		}, func() any { return "denied" })
@@ -358,9 +351,7 @@ func chargedThenGone(e *env) {
 	limiter := e.limiter(core.PerDay(quota).FixedWindow().By(keyfuncs.Everyone()).Named("tokens").Estimate(estimate).RefundOn(core.ServerErrors))
 	var current atomic.Pointer[broken]
 	s := e.serve(App{Layers: []Layer{{Limiter: limiter}}, Routes: []Route{{Method: "GET", Path: "/", Handle: func(c Call) {
-		if err := c.Charge(spent); err != nil {
-			e.Error(err)
-		}
+		check.OK(e, c.Charge(spent))
 		b := current.Load()
 		close(b.entered)
 		b.gone(c)
@@ -434,7 +425,5 @@ func (e *env) openAndReset(host string, streams int) {
 	for i := range streams {
 		h.cancel(uint32(2*i + 1))
 	}
-	if err := h.ping(); err != nil {
-		e.Error(err)
-	}
+	check.OK(e, h.ping())
 }

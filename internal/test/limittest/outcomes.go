@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -179,9 +181,7 @@ func (e *env) outcomes(requests int) {
 				} else {
 					_, _ = io.Copy(io.Discard, res.Body)
 					_ = res.Body.Close()
-					if res.StatusCode != o.status {
-						e.Errorf("%s: status %d, want %d", o.name, res.StatusCode, o.status)
-					}
+					check.Equal(e, o.name+": status", res.StatusCode, o.status)
 				}
 				mu.Lock()
 				expected[of].add(o, o.hangsUp && !e.differs.Blind, spent)
@@ -195,13 +195,8 @@ func (e *env) outcomes(requests int) {
 		var got use
 		e.eventually(fmt.Sprintf("client %d is charged %+v", of, want), func() bool {
 			// Some servers settle after the client has the response.
-			if err := limiter.Drain(e.Context()); err != nil {
-				e.Fatal(err)
-			}
-			d, err := limiter.Peek(e.Context(), key, 0)
-			if err != nil {
-				e.Fatal(err)
-			}
+			must.OK(e, limiter.Drain(e.Context()))
+			d := must.Get(limiter.Peek(e.Context(), key, 0))(e)
 			var used [6]int64
 			for i, r := range d.Results() {
 				used[i] = r.Rule.Burst - r.Remaining

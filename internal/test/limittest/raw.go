@@ -6,23 +6,18 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // send sends the bytes of a request to the server at base, over its own connection, and
 // returns the response.
 func (e *env) send(base, request string) response {
 	e.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		e.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(base, "http://")))(e)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		e.Fatal(err)
-	}
-	if _, err := conn.Write([]byte(request)); err != nil {
-		e.Fatal(err)
-	}
+	must.OK(e, conn.SetDeadline(time.Now().Add(patience)))
+	must.Do(conn.Write([]byte(request)))(e)
 	method, _, _ := strings.Cut(request, " ")
 	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 	if err != nil {

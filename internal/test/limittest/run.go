@@ -16,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -153,11 +154,7 @@ func (e *env) limiter(limits ...core.Limit) *core.Limiter {
 
 func (e *env) limiterOn(store core.Store, limits ...core.Limit) *core.Limiter {
 	e.Helper()
-	l, err := core.New(core.Config{Store: store, Limits: limits, Timeout: patience})
-	if err != nil {
-		e.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(core.Config{Store: store, Limits: limits, Timeout: patience}))(e)
 }
 
 // left waits until all is settled, and returns what is left of a limiter's first limit for everyone.
@@ -260,9 +257,7 @@ func (e *env) passes(what string, r response) {
 // denied fails the test unless the request was denied for a limit.
 func (e *env) denied(what string, r response) {
 	e.Helper()
-	if r.status != http.StatusTooManyRequests {
-		e.Errorf("%s: status %d, want 429", what, r.status)
-	}
+	check.Equal(e, what+": status", r.status, http.StatusTooManyRequests)
 }
 
 // equal fails the test unless got is want.

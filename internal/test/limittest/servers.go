@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -30,17 +31,11 @@ func (e *env) clientHTTP2() *http.Client {
 
 func (e *env) fetch(client *http.Client, method, url string, options ...option) response {
 	e.Helper()
-	r, err := http.NewRequestWithContext(e.Context(), method, url, http.NoBody)
-	if err != nil {
-		e.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(e.Context(), method, url, http.NoBody))(e)
 	for _, o := range options {
 		r = o(r)
 	}
-	res, err := client.Do(r)
-	if err != nil {
-		e.Fatal(err)
-	}
+	res := must.Get(client.Do(r))(e)
 	defer res.Body.Close()
 	return e.read(res)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -69,9 +70,7 @@ func onOne(t *testing.T, client redis.UniversalClient) {
 				t.Error(err)
 				return
 			}
-			if d := limiter.AllowKey(context.Background(), "k", 1); d.Reason != core.ReasonWithinLimit {
-				t.Errorf("a limiter on a client that others use: %v", d.Reason)
-			}
+			check.Equal(t, "a limiter on a client that others use", limiter.AllowKey(context.Background(), "k", 1).Reason, core.ReasonWithinLimit)
 		})
 	}
 	for n := range users {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The figures in docs are those that the code draws.
@@ -25,10 +27,7 @@ func TestTheFiguresAreCheckedIn(t *testing.T) {
 			t.Errorf("docs/%s is not what the code draws: run make plots and look at it", name)
 		}
 	}
-	found, err := filepath.Glob(documents.Root + "/docs/plots/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(filepath.Glob(documents.Root + "/docs/plots/*"))(t)
 	for _, file := range found {
 		if _, ok := drawn["plots/"+filepath.Base(file)]; !ok {
 			t.Errorf("%s is a figure that nothing draws", file)
@@ -50,10 +49,7 @@ func TestFiguresAreSafeAndReadable(t *testing.T) {
 	}
 	known := strings.Fields("svg title desc style rect text line polyline polygon circle")
 	for _, name := range append(files, inPlots...) {
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := must.Get(os.ReadFile(name))(t)
 		svg := string(source)
 		elements := map[string]int{}
 		decoder := xml.NewDecoder(strings.NewReader(svg))
@@ -149,10 +145,7 @@ func TestThePageIsWhatTheCodePrints(t *testing.T) {
 // Where the README shows the overview, it has the text that the code gives it.
 func TestTheOverviewHasItsText(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join(documents.Root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must.Get(os.ReadFile(filepath.Join(documents.Root, "README.md")))(t)
 	const path = "docs/overview.svg"
 	if want := drawOverview().markdown(path); strings.Contains(string(readme), path) && !strings.Contains(string(readme), want) {
 		t.Errorf("README.md shows the overview without this text:\n%s", want)
@@ -179,11 +172,7 @@ func TestRunsFreeSlots(t *testing.T) {
 	a := concurrent()
 	r := newRun(a.limit, midnight)
 	r.steady(midnight, time.Second, 10*time.Second, 3)
-	if r.running() != 3 {
-		t.Errorf("%v of 3 requests run", r.running())
-	}
+	check.Equal(t, "of 3 requests run", r.running(), 3)
 	r.advance(midnight.Add(time.Minute).UnixMicro())
-	if r.running() != 0 {
-		t.Errorf("%v requests run after all have ended", r.running())
-	}
+	check.Equal(t, "requests run after all have ended", r.running(), 0)
 }

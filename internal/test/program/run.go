@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
@@ -69,9 +70,7 @@ func (r *Running) URL(pattern string) string {
 // Interrupt ends the program as Ctrl-C does, which has to be no error.
 func (r *Running) Interrupt() {
 	r.tb.Helper()
-	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
-		r.tb.Error(err)
-	}
+	check.OK(r.tb, r.cmd.Process.Signal(os.Interrupt))
 	for r.lines.Scan() { // until it ends
 	}
 	if err := r.cmd.Wait(); err != nil {

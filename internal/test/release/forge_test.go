@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // scripts/modules finds the modules. Everything else runs it, or has the same ones.
@@ -39,7 +41,7 @@ func TestDependabotKnowsAllPackagesOfNode(t *testing.T) {
 			got = append(got, e.directories...)
 		}
 	}
-	err := filepath.WalkDir(documents.Root, func(path string, entry fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(documents.Root, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git") {
 			return fs.SkipDir
 		}
@@ -48,10 +50,7 @@ func TestDependabotKnowsAllPackagesOfNode(t *testing.T) {
 			want = append(want, "/"+filepath.ToSlash(within))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	sameDirectories(t, "packages of Node", got, want)
 }
 
@@ -128,10 +127,7 @@ func dependabot(t *testing.T) (entries []entry) {
 // directories returns the modules as dependabot.yml writes them.
 func directories(t *testing.T, args ...string) (dirs []string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(documents.Root, "scripts/modules"), args...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.CommandContext(t.Context(), filepath.Join(documents.Root, "scripts/modules"), args...).Output())(t)
 	for _, dir := range strings.Fields(string(out)) {
 		dirs = append(dirs, "/"+strings.TrimPrefix(strings.TrimPrefix(dir, "."), "/"))
 	}
@@ -142,16 +138,11 @@ func sameDirectories(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: .github/dependabot.yml has %v, want %v", what, got, want)
-	}
+	check.Slices(t, what+": .github/dependabot.yml", got, want)
 }
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(documents.Root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(documents.Root, name)))(t)
 	return string(text)
 }

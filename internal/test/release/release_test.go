@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The version is in the code, in the changelog, and in the go.mod of each module that requires a
@@ -29,27 +31,17 @@ func TestRelease(t *testing.T) {
 	}
 	r := newRepository(t)
 	r.succeeds("--dry-run", "v0.1.0")
-	if tags := r.git("tag"); tags != "" {
-		t.Errorf("a dry run made the tags %q", tags)
-	}
+	check.Equal(t, "a dry run made the tags", r.git("tag"), "")
 
 	out := r.succeeds("v0.1.0")
-	if want := "git push origin HEAD v0.1.0 scratchlimit/v0.1.0\n"; out != want {
-		t.Errorf("the command to publish it is %q, want %q", out, want)
-	}
+	check.Equal(t, "the command to publish it", out, "git push origin HEAD v0.1.0 scratchlimit/v0.1.0\n")
 	checkVersions(t, r.dir, "v0.1.0")
 	if _, errors, err := r.run("go", "-C", "examples/scratch", "build", "-o", os.DevNull, "."); err != nil {
 		t.Errorf("a module without a version, which uses released ones, does not build any more: %s", errors)
 	}
-	if got := r.git("tag", "--points-at", "HEAD"); got != "scratchlimit/v0.1.0\nv0.1.0\n" {
-		t.Errorf("the tags are %q", got)
-	}
-	if got := r.git("log", "-1", "--format=%s"); got != "Release v0.1.0\n" {
-		t.Errorf("the commit is %q", got)
-	}
-	if got := r.git("status", "--porcelain"); got != "" {
-		t.Errorf("left in the tree: %s", got)
-	}
+	check.Equal(t, "the tags", r.git("tag", "--points-at", "HEAD"), "scratchlimit/v0.1.0\nv0.1.0\n")
+	check.Equal(t, "the commit", r.git("log", "-1", "--format=%s"), "Release v0.1.0\n")
+	check.Equal(t, "left in the tree", r.git("status", "--porcelain"), "")
 
 	// A pull request has given the commit another hash.
 	r.git("tag", "--delete", "v0.1.0", "scratchlimit/v0.1.0")
@@ -149,9 +141,7 @@ func TestRelease(t *testing.T) {
 		if _, _, err := r.release("v0.1.1"); err == nil {
 			t.Error("released although tests fail")
 		}
-		if got := r.git("status", "--porcelain") + r.git("tag", "--list", "v0.1.1"); got != "" {
-			t.Errorf("left behind: %s", got)
-		}
+		check.Equal(t, "left behind", r.git("status", "--porcelain")+r.git("tag", "--list", "v0.1.1"), "")
 	})
 }
 
@@ -210,9 +200,7 @@ require (
 		r.edit("core/version.go", core.Version(), "v0.0.0")
 		changelog := filepath.Join(r.dir, "CHANGELOG.md")
 		text, _, _ := strings.Cut(r.read("CHANGELOG.md"), "\n## [")
-		if err := os.WriteFile(changelog, []byte(text+"\n## [Unreleased]\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(changelog, []byte(text+"\n## [Unreleased]\n"), 0o644))
 		r.news("Added")
 	}
 	r.git("init", "--quiet", "--initial-branch", "main")
@@ -297,22 +285,15 @@ func (r *repository) commit(message string) {
 
 func (r *repository) read(name string) string {
 	r.t.Helper()
-	text, err := os.ReadFile(filepath.Join(r.dir, name))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(r.dir, name)))(r.t)
 	return string(text)
 }
 
 func (r *repository) write(name, text string) {
 	r.t.Helper()
 	path := filepath.Join(r.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	must.OK(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.OK(r.t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 func (r *repository) append(name, text string) {
@@ -345,26 +326,18 @@ var (
 func checkVersions(t *testing.T, root, want string) {
 	t.Helper()
 	first := func(name string, pattern *regexp.Regexp) string {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(root, name)))(t)
 		if found := pattern.FindSubmatch(text); found != nil {
 			return string(found[1])
 		}
 		return ""
 	}
-	if got := first("core/version.go", inCode); got != want {
-		t.Errorf("core/version.go has version %q, want %s", got, want)
-	}
+	check.Equal(t, "core/version.go has version", first("core/version.go", inCode), want)
 	if got := first("CHANGELOG.md", inChangelog); "v"+got != want && (got != "" || want != "v0.0.0") {
 		t.Errorf("the newest release in CHANGELOG.md is %q, want %s", got, want)
 	}
 	for _, folder := range modules(t, root) {
-		text, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(root, folder, "go.mod")))(t)
 		for _, found := range inModule.FindAllSubmatch(text, -1) {
 			if string(found[1]) != want {
 				t.Errorf("%s/go.mod: %s: want version %s", folder, found[0], want)
@@ -376,9 +349,6 @@ func checkVersions(t *testing.T, root, want string) {
 // modules returns the folders of all modules.
 func modules(t *testing.T, root string) []string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts/modules")).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.CommandContext(t.Context(), filepath.Join(root, "scripts/modules")).Output())(t)
 	return strings.Fields(string(out))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // written is what a test binary writes: ^ stands for the byte that marks its lines.
@@ -33,9 +34,7 @@ func read(t *testing.T, text string, err error) outcome {
 	p := program{unit: unit{dir: "quota", race: true}, pkg: listed{ImportPath: module + "/quota/notify"}}
 	transcript := newTranscript(p)
 	for _, c := range []byte(strings.ReplaceAll(text, "^", "\x16")) { // in pieces, as pipes do
-		if _, err := transcript.Write([]byte{c}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(transcript.Write([]byte{c}))(t)
 	}
 	return transcript.end(err)
 }

@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write go.mod and go.sum of the programs instead of comparing them")
@@ -21,37 +24,23 @@ func TestUsersOfOneFrameworkDoNotMove(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from, work := filepath.Join("testdata", name), t.TempDir()
-			if err := os.CopyFS(work, os.DirFS(from)); err != nil {
-				t.Fatal(err)
-			}
-			root, err := filepath.Abs("../../..")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.CopyFS(work, os.DirFS(from)))
+			root := must.Get(filepath.Abs("../../.."))(t)
 			for _, file := range []string{"go.mod", "go.sum"} { // so that go test does not cache the result when they change
-				if _, err := os.ReadFile(filepath.Join(root, file)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(os.ReadFile(filepath.Join(root, file)))(t)
 			}
 			// Their tests use the test kit, which adds nothing.
-			if err := os.WriteFile(filepath.Join(work, "kit_test.go"), []byte(kitTest), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, os.WriteFile(filepath.Join(work, "kit_test.go"), []byte(kitTest), 0o600))
 			edit(t, filepath.Join(work, "go.mod"), " => ../../../../..", " => "+root)
 			tidy(t, work)
 			edit(t, filepath.Join(work, "go.mod"), " => "+root, " => ../../../../..")
 			for _, file := range []string{"go.mod", "go.sum"} {
-				got, err := os.ReadFile(filepath.Join(work, file))
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must.Get(os.ReadFile(filepath.Join(work, file)))(t)
 				want, _ := os.ReadFile(filepath.Join(from, file))
 				switch {
 				case bytes.Equal(got, want):
 				case *update:
-					if err := os.WriteFile(filepath.Join(from, file), got, 0o600); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, os.WriteFile(filepath.Join(from, file), got, 0o600))
 				default:
 					t.Errorf("%s of a user of %s changes. If that is meant, run go test ./internal/test/users -update.\nbefore:\n%s\nnow:\n%s", file, name, want, got)
 				}
@@ -73,13 +62,8 @@ func TestLimits(t *testing.T) { weblimittest.New(t) }
 
 func edit(t *testing.T, file, before, after string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), before, after, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
+	must.OK(t, os.WriteFile(file, []byte(strings.Replace(string(text), before, after, 1)), 0o600))
 }
 
 // tidy runs go mod tidy, if it can from the modules that this machine has.

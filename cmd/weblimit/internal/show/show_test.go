@@ -3,11 +3,15 @@ package show
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // Whatever a client chooses as its key, a terminal shows it as text.
@@ -39,9 +43,7 @@ func TestHostileTextIsHarmless(t *testing.T) {
 		"no UTF-8":                 {"\xff", `\xff`},
 		"a surrogate":              {"\xed\xa0\x80", `\xed\xa0\x80`},
 	} {
-		if got := Safe(c.in, 0); got != c.want {
-			t.Errorf("%s: Safe(%q) = %q, want %q", name, c.in, got, c.want)
-		}
+		check.Equal(t, fmt.Sprintf("%s: Safe(%q)", name, c.in), Safe(c.in, 0), c.want)
 	}
 }
 
@@ -61,9 +63,7 @@ func TestTextIsCutByItsWidth(t *testing.T) {
 		{"a\x1bb", 6, `a\x1bb`},
 		{strings.Repeat("x", 1000), 1, "…"},
 	} {
-		if got := Safe(c.in, c.columns); got != c.want {
-			t.Errorf("Safe(%.20q, %d) = %q, want %q", c.in, c.columns, got, c.want)
-		}
+		check.Equal(t, fmt.Sprintf("Safe(%.20q, %d)", c.in, c.columns), Safe(c.in, c.columns), c.want)
 	}
 }
 
@@ -120,9 +120,7 @@ func FuzzJSON(f *testing.F) {
 		if err := one.Decode(&before); err != nil {
 			t.Skip(err)
 		}
-		if err := two.Decode(&after); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, two.Decode(&after))
 		if b, _ := json.Marshal(before); string(b) != func() string { a, _ := json.Marshal(after); return string(a) }() {
 			t.Errorf("JSON(%q) says something else: %q", in, out)
 		}
