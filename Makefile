@@ -64,10 +64,10 @@ installed:
 
 # The runner of internal/test/run goes through scripts/modules.
 test: installed ## run all tests of all modules, with the race detector where goroutines meet; installs redis-server when missing
-	@go run ./internal/test/run $(if $(ONLY),-only '$(ONLY)') $(TESTFLAGS)
+	@go run ./internal/test/run $(if $(ONLY),-only '$(ONLY)') -- $(TESTFLAGS)
 
 long: installed ## make test with long random sequences and soaks, then what can go on for ever, each for LONG (1h); a day
-	LONG_TESTS=1 go run ./internal/test/run -timeout 12h $(TESTFLAGS)
+	LONG_TESTS=1 go run ./internal/test/run -timeout 12h -- $(TESTFLAGS)
 	$(MAKE) prove FOR=$(LONG)
 	$(MAKE) prove MUTATIONS=1
 	$(MAKE) mutants
@@ -77,10 +77,10 @@ long: installed ## make test with long random sequences and soaks, then what can
 	$(MAKE) service-soak SOAK=$(LONG)
 
 again: installed ## run the tests N (20) times, some beside a build, some in processes that are stopped, and print which were red
-	@go run ./internal/test/run -again $(N) $(if $(ONLY),-only '$(ONLY)') $(TESTFLAGS)
+	@go run ./internal/test/run -again $(N) $(if $(ONLY),-only '$(ONLY)') -- $(TESTFLAGS)
 
 test-times: installed ## run all tests, and print where the minutes go; COLD=1 with an empty build cache
-	@$(if $(COLD),export GOCACHE=$$(mktemp -d) && trap 'rm -rf "$$GOCACHE"' EXIT &&) go run ./internal/test/run -times $(TESTFLAGS)
+	@$(if $(COLD),export GOCACHE=$$(mktemp -d) && trap 'rm -rf "$$GOCACHE"' EXIT &&) go run ./internal/test/run -times -- $(TESTFLAGS)
 
 # What servers tests: all that talks to Redis and knows more of it than an address.
 SERVERS := ./internal/test/redistest ./core/redisstore ./policy/redissource ./internal/test/faults

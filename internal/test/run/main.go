@@ -48,7 +48,7 @@ func parse() (o options) {
 	flag.BoolVar(&o.own, "own-servers", false, "no package shares a server with another one")
 	flag.BoolVar(&o.verbose, "v", false, "print what the tests print, also of packages that pass")
 	flag.Usage = func() {
-		fmt.Fprintf(flag.CommandLine.Output(), "usage: run [flags] [flags of a test binary, such as -test.run=Name]\n")
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: run [flags] [-- flags of test binaries, such as -test.run=Name]\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
