@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
 )
@@ -102,6 +103,9 @@ func (c crowd) send(l *core.Limiter, seed uint64, minutes int, denied func(clien
 // that is chosen from it denies about as many clients as was promised, and a limit for some
 // denies nobody else.
 func TestARollOut(t *testing.T) {
+	if race.Enabled {
+		t.Skip("many requests of clients that take turns: make test runs it without the race detector")
+	}
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const clients, minutes, guess, promised = 1000, 8, 60, 0.995

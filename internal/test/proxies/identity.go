@@ -113,7 +113,7 @@ func forge(t *testing.T, front *started, r *Route) {
 	plain := forgery{}.http1(r.Path)
 	first := pipeline(t, honest, front.addr, pause, [][]byte{plain})
 
-	all := long.Rounds(300, 1000)
+	all := long.Rounds(150, 1000)
 	lies := forged(r.Path, all)
 	got := pipeline(t, attacker, front.addr, pause, lies.http1)
 	for status, n := range streams(t, attacker, front.addr, r.Path, pause, lies.http2) {

@@ -111,7 +111,7 @@ func (u unit) build(ctx context.Context, dir string) (programs []program, broken
 	began := time.Now()
 	defer func() { took.wall = time.Since(began) }()
 	for i, packages := range u.batches() {
-		place := filepath.Join(dir, strings.NewReplacer("/", "_", ".", "main").Replace(u.dir), fmt.Sprint(u.race, i))
+		place := filepath.Join(dir, strings.NewReplacer("/", "_", ".", "main").Replace(u.dir), fmt.Sprintf("race-%t-%d", u.race, i))
 		args := []string{"test", "-c", "-vet=off", "-ldflags=-w", "-o", place + "/"}
 		if u.race {
 			args = append(args, "-race")

@@ -41,9 +41,9 @@ func (u unit) drives() bool { return !u.race && u.tests == "" }
 // build these with the race detector nevertheless: see race.InPrograms.
 var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|figure|plots|prefetchsim|release|users)|suites/(gateways|policyschema))$`)
 
-// measured are tests that count allocations and bytes, or millions of keys. Under the race detector they
-// skip or do less, so they run without it, too.
-const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes`
+// measured are tests that count allocations and bytes, or simulate millions of keys or requests. Under the race
+// detector they skip or do less, so they run without it, too.
+const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes|ARollOut`
 
 var measuredTest = regexp.MustCompile(`(?m)^func Test\w*(` + measured + `)\w*\(`)
 
