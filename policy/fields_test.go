@@ -239,7 +239,7 @@ func (c *fieldCase) decide(t *testing.T, n int) string {
 		written = strings.TrimSpace(written)
 		if wait, ok := strings.CutPrefix(written, "wait="); ok {
 			d, _ := time.ParseDuration(wait)
-			time.Sleep(d)
+			time.Sleep(d) // in a bubble, see where this is called
 			continue
 		}
 		r := requestOf(written)

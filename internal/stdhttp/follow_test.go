@@ -195,7 +195,7 @@ func TestAResponseThatTricklesOut(t *testing.T) {
 type slowWriter struct{ http.ResponseWriter }
 
 func (w slowWriter) Write(b []byte) (int, error) {
-	time.Sleep(time.Minute)
+	time.Sleep(time.Minute) // in a bubble
 	return w.ResponseWriter.Write(b)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
@@ -225,9 +226,7 @@ func TestWaitingRequests(t *testing.T) {
 		defer close(done)
 		l.AllowKey(ctx, "k", 1)
 	}()
-	for until := time.Now().Add(time.Minute); l.Stats().Waiting == 0 && time.Now().Before(until); {
-		time.Sleep(time.Millisecond)
-	}
+	wait.Until(t, "a request waits", func() bool { return l.Stats().Waiting > 0 })
 	wantValues(t, registry, []string{"weblimit_waiting_requests"}, `waiting_requests{} 1`)
 	cancel()
 	<-done

@@ -126,6 +126,7 @@ func (s *scenario) save() {
 }
 
 func (s *scenario) sleep(atLeast, atMost time.Duration) {
+	// A fault is to come at any moment, whatever the processes do.
 	time.Sleep(atLeast + time.Duration(s.random.Int64N(int64(atMost-atLeast))))
 }
 

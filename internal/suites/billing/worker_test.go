@@ -91,7 +91,7 @@ func (w *worker) work() error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // PostgreSQL may be away, and nothing tells when it is back
 	}
 	w.store = w.book.Store()
 	if w.rules, err = rulesOf(w.store, limits(w.Quota)...); err != nil {
@@ -109,7 +109,7 @@ func (w *worker) work() error {
 	within, cancel := context.WithTimeout(context.Background(), patience/2)
 	defer cancel()
 	for err = w.book.Flush(within); err != nil && within.Err() == nil; err = w.book.Flush(within) {
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // PostgreSQL may be away, and nothing tells when it is back
 	}
 	_ = w.book.Close(within) // everything is written
 	return err

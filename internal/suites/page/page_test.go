@@ -155,11 +155,11 @@ func TestScreenshots(t *testing.T) {
 	one, other := start(t, server, prefix, "web-1"), start(t, server, prefix, "web-2")
 	stop := load(one, other)
 	defer stop()
-	time.Sleep(*warm)
+	time.Sleep(*warm) // for a picture of numbers that have grown
 	p := open(t, one)
 	p.await(t, `document.querySelectorAll('#denied tbody tr').length > 2`)
 	shot := func(name string) {
-		time.Sleep(2500 * time.Millisecond)
+		time.Sleep(2500 * time.Millisecond) // for what moves on the page to come to rest
 		picture := must.Get(chromedp.Run(p, chromedp.FullScreenshot(100)))(t)
 		must.OK(t, os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600))
 	}
