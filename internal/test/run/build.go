@@ -121,6 +121,7 @@ func (u unit) build(ctx context.Context, dir string) (programs []program, broken
 		}
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = u.dir
+		cmd.Env = compilerOptions()
 		var out bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
 		err := os.MkdirAll(place, 0o700)
@@ -141,6 +142,15 @@ func (u unit) build(ctx context.Context, dir string) (programs []program, broken
 		programs = nil
 	}
 	return programs, broken, took
+}
+
+// compilerOptions has compilers collect garbage less often: they live for a second, and take a fifth less of a
+// processor.
+func compilerOptions() []string {
+	if os.Getenv("GOGC") != "" {
+		return nil // as the environment says
+	}
+	return append(os.Environ(), "GOGC=400")
 }
 
 // notBuilt tells what the compiler said of each package.
