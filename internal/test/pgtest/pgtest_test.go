@@ -51,8 +51,9 @@ func TestSettingsWin(t *testing.T) {
 func TestOnlyTheSuperuserNeedsNoPassword(t *testing.T) {
 	t.Parallel()
 	s := Shared(t)
-	s.Exec(t, "", "CREATE ROLE narrow LOGIN PASSWORD 'it''s'")
-	check.Contains(t, "connection string", s.ConnStringAs("narrow", "it's", ""), `password='it\'s'`)
+	narrow := Name("narrow")
+	s.Exec(t, "", "CREATE ROLE "+narrow+" LOGIN PASSWORD 'it''s'")
+	check.Contains(t, "connection string", s.ConnStringAs(narrow, "it's", ""), `password='it\'s'`)
 }
 
 func TestKilledServersKeepWhatWasCommitted(t *testing.T) {

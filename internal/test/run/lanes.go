@@ -19,20 +19,20 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
+// lend lends servers to all test processes until it is stopped. They live as long as this process and not for one run:
+// what is made once for all servers, such as the template of PostgreSQL's data, is removed with the last one.
+func lend() (stop func(), err error) {
+	end, err := lent.Serve(redistest.Lend(), pgtest.Lend())
+	return func() {
+		end()
+		redistest.StopAll()
+		pgtest.StopAll()
+	}, err
+}
+
 // runTests runs all programs, so many at a time as there are lanes, and the longest first: so none of them is
 // left over in the end, when the other lanes have nothing to do any more.
 func runTests(ctx context.Context, o options, b *built, r *report, d disturbance) error {
-	if !o.own {
-		stop, err := lent.Serve(redistest.Lend(), pgtest.Lend())
-		if err != nil {
-			return err
-		}
-		defer func() {
-			stop()
-			redistest.StopAll()
-			pgtest.StopAll()
-		}()
-	}
 	stop := d.begin(ctx)
 	defer stop()
 	last := b.lastTimes()

@@ -71,6 +71,14 @@ func run() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
+	if !o.own {
+		end, err := lend()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+		defer end()
+	}
 	green := false
 	switch {
 	case o.times:

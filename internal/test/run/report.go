@@ -12,8 +12,9 @@ import (
 const (
 	module = "github.com/weblimit/weblimit"
 
-	// linesPerFailure bounds what is shown of one test, so that all that broke is on the last screen.
-	linesPerFailure = 30
+	// linesPerFailure and failuresPerPackage bound what is shown, so that what broke is on the last screen.
+	linesPerFailure    = 30
+	failuresPerPackage = 5
 )
 
 // report prints what happens, and in the end what broke. Its methods may be called concurrently.
@@ -84,21 +85,21 @@ func (r *report) end() {
 func (o outcome) story() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nFAIL %s\n", short(o.pkg.ImportPath))
-	for _, f := range o.failed {
+	told := o.failed[:min(len(o.failed), failuresPerPackage)]
+	for _, f := range told {
 		fmt.Fprintf(&b, "  %s (%s)\n%s", f.test, f.took, shown(f.output))
 	}
 	if len(o.failed) == 0 || crash(o.rest) >= 0 {
 		b.WriteString(shown(o.rest))
 	}
-	tests := []string{""}
-	if len(o.failed) > 0 {
-		tests = nil
-		for _, f := range o.failed {
-			tests = append(tests, f.test)
-		}
+	if more := len(o.failed) - len(told); more > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", more)
 	}
-	for _, test := range tests {
-		fmt.Fprintf(&b, "  again: %s\n", o.repeat(test))
+	if len(told) == 0 || len(told) < len(o.failed) {
+		fmt.Fprintf(&b, "  again: %s\n", o.repeat(""))
+	}
+	for _, f := range told {
+		fmt.Fprintf(&b, "  again: %s\n", o.repeat(f.test))
 	}
 	return b.String()
 }
