@@ -553,3 +553,17 @@ func TestACloseInAClaimLeavesNoNotice(t *testing.T) {
 		}
 	})
 }
+
+// A receiver that is away for a moment has refused nothing: the batch is sent again as a whole, and not in halves.
+func TestAFailureForAMomentIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	away, calls := errors.New("connection refused"), 0
+	s := &sender{book: &Book{config: Config{Timeout: time.Minute}}, export: Export{Timeout: time.Minute, Send: func(context.Context, []Increment) error {
+		calls++
+		return away
+	}}}
+	refused, err := s.send(t.Context(), make([]increment, 4))
+	check.Is(t, "sending", err, away)
+	check.Equal(t, "refused", refused, 0)
+	check.Equal(t, "calls", calls, 1)
+}

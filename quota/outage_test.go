@@ -212,3 +212,14 @@ func TestStartWithoutPostgreSQL(t *testing.T) {
 	b.flusher.present(t.Context()) // as it does by itself every five seconds
 	knows(t, limiter, "tenant:acme")
 }
+
+// While the ledger is away, requests do not ask it: one probe at a time does.
+func TestALedgerThatIsAwayIsAskedByProbesAlone(t *testing.T) {
+	t.Parallel()
+	o := &opener{away: true, probe: time.Now().Add(time.Hour)}
+	for range 3 {
+		_, err := o.enqueue(&restoring{done: make(chan struct{})})
+		check.Is(t, "a request before the probe", err, errAway)
+	}
+	check.Equal(t, "questions that wait", len(o.queue), 0)
+}
