@@ -27,7 +27,7 @@ func runAgain(ctx context.Context, o options, units []unit) (green bool, err err
 		}
 		return false, nil
 	}
-	red := make(map[string][]int) // by command that repeats it: in which runs
+	red := make(map[string][]int) // by test: in which runs
 	for i := range o.again {
 		d := disturbances[i%len(disturbances)]
 		r := newReport(io.Discard)
