@@ -72,7 +72,7 @@ func classOf(err error) store.Class {
 	switch {
 	case errors.Is(err, puddle.ErrClosedPool):
 		return store.ClassClosed
-	case pgconn.Timeout(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, errClock), pgconn.Timeout(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, os.ErrDeadlineExceeded):
 		return store.ClassTimeout
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return store.ClassTimeout

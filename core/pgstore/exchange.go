@@ -21,7 +21,9 @@ const mostLate = 3
 const grace = 250 * time.Millisecond
 
 var (
-	errClock = errors.New("the server's clock changes too quickly")
+	// errClock: the times of a request, reckoned from the server's clock, lay too far behind it, again and again.
+	// Mostly the process or the server was slow, so it is a time-out; now and then somebody sets the clock.
+	errClock = errors.New("the request was late again and again, or the server's clock is being changed")
 	errPool  = errors.New("all connections of the pool are in use")
 )
 
