@@ -61,11 +61,14 @@ type tab struct {
 // open starts a browser and loads the page of an instance, as a logged-in operator.
 func open(t *testing.T, in *instance) *tab {
 	t.Helper()
-	return openAs(t, in.url, "olga", password)
+	return openAs(t, in.url, "olga", password, watching)
 }
 
-// openAs is open for any page.
-func openAs(t *testing.T, at, user, password string) *tab {
+// watching is an element of the page of inspect that is there when the store has answered.
+const watching = "#store-state.ok"
+
+// openAs is open for any page. It waits for an element.
+func openAs(t *testing.T, at, user, password, element string) *tab {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
@@ -85,7 +88,7 @@ func openAs(t *testing.T, at, user, password string) *tab {
 	login := "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 	p.run(t, call(network.Enable, network.EnableParams{}), call(runtime.Enable, cdp.Empty{}), call(log.Enable, cdp.Empty{}),
 		call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Authorization": login}}),
-		chromedp.Navigate(at), chromedp.WaitVisible(chromedp.CSS("#store-state.ok")))
+		chromedp.Navigate(at), chromedp.WaitVisible(chromedp.CSS(element)))
 	return p
 }
 

@@ -32,7 +32,7 @@ func TestPictures(t *testing.T) {
 	}
 	shop := observed.Start(t, redistest.StartTCP(t).Addr())
 	time.Sleep(2*time.Minute + 12*time.Second) // the plots show two minutes; the scrapers are at work
-	p := openAs(t, shop.URLs[0]+"/ops/limits/", "ops", shop.Password)
+	p := openAs(t, shop.URLs[0]+"/ops/limits/", "ops", shop.Password, watching)
 	p.look(t, 1240, 1120, "light")
 	p.await(t, `document.querySelectorAll('#denied tbody tr').length > 2`)
 	p.run(t, chromedp.Evaluate[chromedp.Void](`[...document.querySelectorAll('#denied tbody button')].find(b => b.textContent.startsWith('Price Hunter')).click()`))

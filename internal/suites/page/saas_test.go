@@ -1,8 +1,6 @@
 package page
 
 import (
-	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -43,25 +38,7 @@ func startSaas(t *testing.T) (at, password string) {
 // openSaas loads the page of examples/saas in a browser.
 func openSaas(t *testing.T, at, password string) *tab {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, // it loads the example's own page only, and containers have no user namespaces
-		chromedp.WSURLReadTimeout(patience),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
-	)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	p := &tab{Context: ctx, origin: at + "/"}
-	must.OK(t, chromedp.Listen(ctx, p.note))
-	login := "Basic " + base64.StdEncoding.EncodeToString([]byte("billing:"+password))
-	p.run(t, call(network.Enable, network.EnableParams{}), call(runtime.Enable, cdp.Empty{}), call(log.Enable, cdp.Empty{}),
-		call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Authorization": login}}),
-		chromedp.Navigate(at+"/console/"), chromedp.WaitVisible(chromedp.CSS("h1")))
-	return p
+	return openAs(t, at+"/console/", "billing", password, "h1")
 }
 
 // reports asks the example for reports, as a customer, until it has so many.
