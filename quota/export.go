@@ -132,7 +132,8 @@ type exports interface {
 	openExport(ctx context.Context, name string, since time.Time) error
 
 	// beginPass begins a pass, if one is due and no other process is at it, until its lease is
-	// over. It sets since, began and whole.
+	// over. It sets since, began and whole. A process has its own lease back at once: it was at no
+	// pass when it asked. No time that was written by a clock that is set back now is waited for.
 	beginPass(ctx context.Context, p *pass) (ok bool, err error)
 
 	// nextIncrements writes the increments of a page of n accounts that had not ended at since,
@@ -140,8 +141,8 @@ type exports interface {
 	// renews the lease; ok is false if that has gone to another process.
 	nextIncrements(ctx context.Context, p *pass, after account, n int) (page page, ok bool, err error)
 
-	// sent records that the receiver has increments.
-	sent(ctx context.Context, name string, all []increment) error
+	// sent records that the receiver has increments, and renews the lease.
+	sent(ctx context.Context, p *pass, all []increment) error
 
 	// endPass ends a pass. The next is due after a pause. complete says that the receiver has
 	// everything of the periods from since on.

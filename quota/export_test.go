@@ -135,11 +135,11 @@ type crashing struct {
 
 var errCrash = errors.New("crash")
 
-func (c crashing) sent(ctx context.Context, name string, all []increment) error {
+func (c crashing) sent(ctx context.Context, p *pass, all []increment) error {
 	if c.r.IntN(3) == 0 {
 		return errCrash
 	}
-	if err := c.ledger.sent(ctx, name, all); err != nil {
+	if err := c.ledger.sent(ctx, p, all); err != nil {
 		return err
 	}
 	if c.r.IntN(3) == 0 {
@@ -562,7 +562,7 @@ func TestAFailureForAMomentIsNoRefusal(t *testing.T) {
 		calls++
 		return away
 	}}}
-	refused, err := s.send(t.Context(), make([]increment, 4))
+	refused, err := s.send(t.Context(), new(pass), make([]increment, 4))
 	check.Is(t, "sending", err, away)
 	check.Equal(t, "refused", refused, 0)
 	check.Equal(t, "calls", calls, 1)

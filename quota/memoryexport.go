@@ -40,7 +40,7 @@ func (m *memoryLedger) beginPass(_ context.Context, p *pass) (ok bool, _ error) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s, now := m.exports.sinks[p.name], m.now()
-	if s == nil || s.due.After(now) || s.lease.After(now) {
+	if s == nil || s.due.After(now) || s.lease.After(now) && s.owner != p.process {
 		return false, nil
 	}
 	s.owner, s.lease = p.process, now.Add(p.lease)
@@ -109,11 +109,15 @@ func (a *memoryAccount) lastOn(date int32) (at int64) {
 	return at
 }
 
-func (m *memoryLedger) sent(_ context.Context, name string, all []increment) error {
+func (m *memoryLedger) sent(_ context.Context, p *pass, all []increment) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	s := m.exports.sinks[p.name]
+	if s.owner == p.process {
+		s.lease = m.now().Add(p.lease)
+	}
 	for i := range all {
-		e := m.exports.sinks[name].days[dayUse{account: all[i].account, date: all[i].date}]
+		e := s.days[dayUse{account: all[i].account, date: all[i].date}]
 		if e != nil && e.pending && e.seq == all[i].seq {
 			e.sent += e.value
 			e.pending = false
@@ -130,7 +134,7 @@ func (m *memoryLedger) endPass(_ context.Context, p *pass, complete bool, pause 
 		return nil
 	}
 	s.owner, s.lease, s.due = "", time.Time{}, m.now().Add(pause)
-	if complete && p.began.After(s.scanned) {
+	if complete {
 		s.scanned = p.began
 	}
 	return nil

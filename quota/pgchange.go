@@ -171,7 +171,7 @@ func (l *pgLedger) present(ctx context.Context, process string, limits []string,
 	batch.Queue(l.sql(`INSERT INTO {schema}.process (id, seen, limits) VALUES ($1, now(), $2)
 		ON CONFLICT (id) DO UPDATE SET seen = now(), limits = excluded.limits`), process, limits)
 	batch.Queue(l.sql(`UPDATE {schema}.process SET seen = now() WHERE id IN (
-		SELECT id FROM {schema}.process WHERE seen < now() - $1::interval AND limits <@ $2 FOR UPDATE SKIP LOCKED) RETURNING id`),
+		SELECT id FROM {schema}.process WHERE seen NOT BETWEEN now() - $1::interval AND now() + $1::interval AND limits <@ $2 FOR UPDATE SKIP LOCKED) RETURNING id`),
 		lost, limits).Query(func(rows pgx.Rows) (err error) {
 		gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err

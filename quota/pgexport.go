@@ -9,25 +9,34 @@ import (
 )
 
 func (l *pgLedger) openExport(ctx context.Context, name string, since time.Time) error {
-	var from *time.Time
-	if !since.IsZero() {
-		from = &since
+	from := since
+	if from.IsZero() {
+		from = time.Now()
 	}
+	// Of two clocks the earlier: a period that ends between them has to be sent.
 	_, err := l.pool.Exec(ctx, l.sql(`INSERT INTO {schema}.sink (name, since, scanned, due)
-		SELECT $1, coalesce($2, now()), coalesce($2, now()), now() ON CONFLICT DO NOTHING`), name, from)
+		SELECT $1, t, t, now() FROM (SELECT CASE WHEN $3 THEN $2 ELSE least($2, now()) END AS t) s ON CONFLICT DO NOTHING`),
+		name, from, !since.IsZero())
 	return err
 }
 
 func (l *pgLedger) beginPass(ctx context.Context, p *pass) (ok bool, err error) {
-	err = l.pool.QueryRow(ctx, l.sql(`UPDATE {schema}.sink SET owner = $2, lease = now() + $3
-		WHERE name = $1 AND due <= now() AND lease <= now()
-		RETURNING greatest(since, scanned - $4::interval), now(), whole <= now() - $5::interval`),
+	err = l.pool.QueryRow(ctx, l.sql(`UPDATE {schema}.sink SET owner = $2, lease = clock_timestamp() + $3, written = clock_timestamp()
+		WHERE name = $1 AND (due <= clock_timestamp() AND (lease <= clock_timestamp() OR owner = $2) OR `+setBack+`)
+		RETURNING greatest(since, least(scanned, now()) - $4::interval), now(), whole NOT BETWEEN now() - $5::interval AND now()`),
 		p.name, p.process, p.lease, lateness, wholeEvery).Scan(&p.since, &p.began, &p.whole)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
 	return err == nil, err
 }
+
+// setBack says that the server's clock is behind the one that wrote a row: it was set back, or another
+// server took over. A second more or less is no reason to take a lease from a process that holds it.
+const setBack = `written > clock_timestamp() + interval '1 second'`
+
+// renewLease has a process hold its lease for its whole length again.
+const renewLease = `UPDATE {schema}.sink SET lease = clock_timestamp() + $3, written = clock_timestamp() WHERE name = $1 AND owner = $2`
 
 // accountsToExport selects a page of accounts.
 const accountsToExport = `
@@ -107,7 +116,7 @@ func (l *pgLedger) accountsAfter(ctx context.Context, p *pass, after *account, n
 }
 
 func (l *pgLedger) nextIncrements(ctx context.Context, p *pass, after account, n int) (page page, ok bool, err error) {
-	tag, err := l.pool.Exec(ctx, l.sql("UPDATE {schema}.sink SET lease = now() + $3 WHERE name = $1 AND owner = $2"), p.name, p.process, p.lease)
+	tag, err := l.pool.Exec(ctx, l.sql(renewLease), p.name, p.process, p.lease)
 	if err != nil || tag.RowsAffected() == 0 {
 		return page, false, err
 	}
@@ -150,7 +159,7 @@ func (a *account) columns() []any {
 	return []any{&a.limit, &a.key, (*pgMicros)(&a.start), (*pgMicros)(&a.end)}
 }
 
-func (l *pgLedger) sent(ctx context.Context, name string, all []increment) error {
+func (l *pgLedger) sent(ctx context.Context, p *pass, all []increment) error {
 	var c accountColumns
 	var days []time.Time
 	var seqs []int64
@@ -158,17 +167,19 @@ func (l *pgLedger) sent(ctx context.Context, name string, all []increment) error
 		c.add(&all[i].account)
 		days, seqs = append(days, dateOf(all[i].date)), append(seqs, all[i].seq)
 	}
-	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.export e SET sent = e.sent + e.pending, pending = NULL
+	var batch pgx.Batch
+	batch.Queue(l.sql(`UPDATE {schema}.export e SET sent = e.sent + e.pending, pending = NULL
 		FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::date[], $6::bigint[])
 		AS t (limit_name, key, period_start, period_end, day, seq)
 		WHERE (e.limit_name, e.key, e.period_start, e.period_end, e.day) = (t.limit_name, t.key, t.period_start, t.period_end, t.day)
-		AND e.sink = $7 AND e.seq = t.seq AND e.pending IS NOT NULL`), c.limits, c.keys, c.starts, c.ends, days, seqs, name)
-	return err
+		AND e.sink = $7 AND e.seq = t.seq AND e.pending IS NOT NULL`), c.limits, c.keys, c.starts, c.ends, days, seqs, p.name)
+	batch.Queue(l.sql(renewLease), p.name, p.process, p.lease)
+	return l.pool.SendBatch(ctx, &batch).Close()
 }
 
 func (l *pgLedger) endPass(ctx context.Context, p *pass, complete bool, pause time.Duration) error {
-	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.sink SET owner = '', lease = 'epoch', due = now() + $4,
-		scanned = CASE WHEN $3 THEN greatest(scanned, $5) ELSE scanned END, whole = CASE WHEN $3 AND $6 THEN $5 ELSE whole END
+	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.sink SET owner = '', lease = 'epoch', due = clock_timestamp() + $4, written = clock_timestamp(),
+		scanned = CASE WHEN $3 THEN $5 ELSE scanned END, whole = CASE WHEN $3 AND $6 THEN $5 ELSE whole END
 		WHERE name = $1 AND owner = $2`), p.name, p.process, complete, pause, p.began, p.whole)
 	return err
 }

@@ -28,16 +28,25 @@ func (l *pgLedger) removeChannel(ctx context.Context, name string) (known bool, 
 
 // claimDeliveries is one short transaction. Rows that another process is claiming are passed
 // over. More rows than are wanted are locked, so that those of one tenant don't fill the window.
+//
+// A first attempt is due at once, and orders by due. Of others, those that were written by a clock
+// that is set back now are due at the next call.
 const claimDeliveries = `
-WITH due AS (
+WITH mended AS (
+	UPDATE {schema}.delivery d SET due = now(), written = now() FROM (
+		SELECT notice FROM {schema}.delivery
+		WHERE channel = $1 AND state = 'waiting' AND attempts > 0 AND $2 AND written > now() + interval '1 second' AND due > now()
+		LIMIT 1000 FOR UPDATE SKIP LOCKED) w
+	WHERE d.channel = $1 AND d.notice = w.notice
+), due AS (
 	SELECT d.notice, d.due, n.key FROM {schema}.delivery d JOIN {schema}.notice n ON n.id = d.notice
-	WHERE d.channel = $1 AND d.state = 'waiting' AND (d.attempts > 0) = $2 AND d.due <= clock_timestamp() AND n.key <> ALL ($3::text[])
+	WHERE d.channel = $1 AND d.state = 'waiting' AND (d.attempts > 0) = $2 AND (NOT $2 OR d.due <= now()) AND n.key <> ALL ($3::text[])
 	ORDER BY d.due LIMIT $4 * 4 FOR UPDATE OF d SKIP LOCKED
 ), first AS (
 	SELECT notice FROM (SELECT notice, due, row_number() OVER (PARTITION BY key ORDER BY due, notice) AS n FROM due) r
 	WHERE n = 1 ORDER BY due LIMIT $4
 )
-UPDATE {schema}.delivery d SET attempts = d.attempts + 1, due = clock_timestamp() + $5
+UPDATE {schema}.delivery d SET attempts = d.attempts + 1, due = now() + $5, written = now()
 FROM first JOIN {schema}.notice n ON n.id = first.notice
 WHERE d.channel = $1 AND d.notice = first.notice
 RETURNING d.notice, d.attempts, n.limit_name, n.key, n.period_start, n.period_end, n.level, n.used, n.included, n.hard, n.at`
@@ -74,13 +83,13 @@ func (l *pgLedger) settle(ctx context.Context, d *delivery, s *settlement) error
 	case delivered: // even if another attempt has begun meanwhile
 		text = "SET state = 'delivered', delivered = clock_timestamp(), error = '' WHERE state <> 'delivered'"
 	case failed:
-		text = "SET due = clock_timestamp() + $4, error = $5 WHERE state = 'waiting' AND attempts = $3"
+		text = "SET due = clock_timestamp() + $4, written = clock_timestamp(), error = $5 WHERE state = 'waiting' AND attempts = $3"
 		args = append(args, d.attempts, s.pause, s.err)
 	case dead:
 		text = "SET state = 'dead', error = $4 WHERE state = 'waiting' AND attempts = $3"
 		args = append(args, d.attempts, s.err)
 	case released:
-		text = "SET due = clock_timestamp(), attempts = attempts - 1 WHERE state = 'waiting' AND attempts = $3"
+		text = "SET due = clock_timestamp(), written = clock_timestamp(), attempts = attempts - 1 WHERE state = 'waiting' AND attempts = $3"
 		args = append(args, d.attempts)
 	}
 	_, err := l.pool.Exec(ctx, l.sql("UPDATE {schema}.delivery ")+text+" AND channel = $1 AND notice = $2", args...)

@@ -143,7 +143,7 @@ func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64,
 				return refused, errClosing
 			}
 			n := min(len(all), s.export.Batch)
-			r, err := s.send(sending, all[:n])
+			r, err := s.send(sending, p, all[:n])
 			if refused += r; err != nil {
 				return refused, err
 			}
@@ -156,7 +156,7 @@ func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64,
 
 // send sends a batch. If the receiver refuses it for good, it sends the halves, and so finds
 // those that are refused.
-func (s *sender) send(sending context.Context, all []increment) (refused int64, err error) {
+func (s *sender) send(sending context.Context, p *pass, all []increment) (refused int64, err error) {
 	batch := make([]Increment, len(all))
 	for i := range all {
 		batch[i] = all[i].public()
@@ -167,7 +167,7 @@ func (s *sender) send(sending context.Context, all []increment) (refused int64, 
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(sending), s.book.config.Timeout)
 		defer cancel()
-		if err := s.book.ledger.sent(ctx, s.export.Name, all); err != nil {
+		if err := s.book.ledger.sent(ctx, p, all); err != nil {
 			return 0, fmt.Errorf("writing what was sent, which is sent again: %w", err)
 		}
 		return 0, nil
@@ -180,7 +180,7 @@ func (s *sender) send(sending context.Context, all []increment) (refused int64, 
 		return 1, nil
 	}
 	for _, half := range [][]increment{all[:len(all)/2], all[len(all)/2:]} {
-		n, err := s.send(sending, half)
+		n, err := s.send(sending, p, half)
 		if refused += n; err != nil {
 			return refused, err
 		}

@@ -9,4 +9,6 @@ var ledger = []Mutant{
 	{File: "quota/flusher.go", Old: "\t\tb.table.giveBack(states)\n\t\tb.health.failed(err)\n\t\treturn err\n", New: "\t\tb.health.failed(err)\n\t\treturn err\n", What: "units whose flush has failed are forgotten", Tests: "quota"},
 	{File: "quota/opener.go", Old: "\tcase o.away && now.Before(o.probe):\n\t\treturn nil, errAway\n", New: "", What: "a ledger that is away is asked for each request", Tests: "quota"},
 	{File: "quota/sender.go", Old: "if !errors.As(err, &e) || !e.Permanent {", New: "if errors.As(err, &e) && false {", What: "a receiver that is away for a moment refuses for good", Tests: "quota"},
+	{File: "quota/pgexport.go", Old: "(lease <= clock_timestamp() OR owner = $2)", New: "lease <= clock_timestamp()", What: "a process waits for the end of its own lease of an export", Tests: "quota"},
+	{File: "quota/pgexport.go", Old: "least(scanned, now())", New: "scanned", What: "an export passes over periods that ended while PostgreSQL's clock was ahead", Tests: "quota"},
 }

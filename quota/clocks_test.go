@@ -1,0 +1,163 @@
+package quota
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+)
+
+// eachClock runs a test over both ledgers, with a clock that the test sets ahead. Others may be at their tables.
+func eachClock(t *testing.T, f func(t *testing.T, l ledger, setAhead func(time.Duration))) {
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		l := newMemoryLedger(defaultLevels)
+		f(t, l, func(d time.Duration) { l.now = func() time.Time { return time.Now().Add(d) } })
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		l, clock := clockedLedgerOf(t)
+		f(t, l, func(d time.Duration) { clock.SetAhead(t, d) })
+	})
+}
+
+// clockedLedgerOf returns an empty ledger, and its server's clock.
+func clockedLedgerOf(t *testing.T) (*pgLedger, *pgtest.Clock) {
+	t.Helper()
+	connString, clock := pgtest.Shared(t).ClockedDatabase(t)
+	l := newPGLedger(connect(t, connString), "weblimit", defaultLevels)
+	must.OK(t, l.migrate(t.Context()))
+	return l, clock
+}
+
+// begins reports whether a process may begin a pass.
+func begins(t *testing.T, l ledger, process string) (*pass, bool) {
+	t.Helper()
+	p := &pass{name: "billing", process: process, lease: time.Minute}
+	ok := must.Get(l.beginPass(t.Context(), p))(t)
+	return p, ok
+}
+
+// PostgreSQL's clock was ahead: what was written then holds up nothing.
+func TestAnExportAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{10 * time.Second, time.Hour, 24 * 365 * time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			l, clock := clockedLedgerOf(t)
+			clock.SetAhead(t, ahead)
+			mustOpenExport(t, l, time.Time{})
+			first, _ := begins(t, l, "one")
+			must.OK(t, l.endPass(t.Context(), first, true, time.Minute))
+			clock.SetAhead(t, 0)
+			two, ok := begins(t, l, "two")
+			if now := time.Now().Add(time.Minute); !ok || !two.whole || two.since.After(now) {
+				t.Fatalf("the next pass is due after %v: begins %v, %+v", ahead, ok, two)
+			}
+			must.OK(t, l.endPass(t.Context(), two, true, 0))
+
+			clock.SetAhead(t, ahead)
+			begins(t, l, "killed") // and keeps its lease
+			clock.SetAhead(t, 0)
+			last, ok := begins(t, l, "three")
+			check.Equal(t, "the lease of a process that is gone has ended", ok, true)
+			must.OK(t, l.endPass(t.Context(), last, true, time.Hour))
+			if _, ok := begins(t, l, "four"); ok {
+				t.Error("a pause is not kept by a clock that is right")
+			}
+		})
+	}
+}
+
+// A second is no step: servers' clocks are set by that much all the time.
+func TestALeaseOutlivesASmallStep(t *testing.T) {
+	t.Parallel()
+	l, clock := clockedLedgerOf(t)
+	mustOpenExport(t, l, beginning)
+	begins(t, l, "one")
+	clock.SetAhead(t, -900*time.Millisecond)
+	if _, ok := begins(t, l, "two"); ok {
+		t.Error("a process has lost its lease")
+	}
+}
+
+// PostgreSQL was killed in the middle of a pass, whose end could not be written: the process that was at it does
+// not wait for its own lease.
+func TestAProcessHasItsOwnLeaseBack(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		mustOpenExport(t, l, beginning)
+		for range 2 {
+			if _, ok := begins(t, l, "one"); !ok {
+				t.Fatal("it waits for its own lease")
+			}
+		}
+		if _, ok := begins(t, l, "two"); ok {
+			t.Error("two processes do a pass")
+		}
+	})
+}
+
+// A page can take many calls of a slow receiver: each that it answers renews the lease.
+func TestTheLeaseIsRenewedWithEachBatch(t *testing.T) {
+	eachClock(t, func(t *testing.T, l ledger, setAhead func(time.Duration)) {
+		mustOpenExport(t, l, beginning)
+		p, _ := begins(t, l, "one")
+		for i := 1; i <= 5; i++ {
+			setAhead(time.Duration(i) * 50 * time.Second)
+			must.OK(t, l.sent(t.Context(), p, nil))
+			if _, ok := begins(t, l, "two"); ok {
+				t.Fatalf("after %d batches another process does the pass", i)
+			}
+		}
+		setAhead(10 * time.Minute)
+		if _, ok := begins(t, l, "two"); !ok {
+			t.Error("the lease does not end")
+		}
+	})
+}
+
+// Notices that were made, claimed or put off while PostgreSQL's clock was ahead don't wait for it.
+func TestNoticesAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	l, clock := clockedLedgerOf(t)
+	must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
+	claim := func(again bool) []delivery {
+		t.Helper()
+		return must.Get(l.claim(t.Context(), "mail", again, []string{}, 10, time.Minute))(t)
+	}
+	clock.SetAhead(t, time.Hour)
+	for _, tenant := range []string{"tenant:killed", "tenant:failed"} {
+		mustFlush(t, l, reached(month("plan", tenant, time.November), 1, 1))
+	}
+	all := claim(false) // and the one process is killed
+	check.Equal(t, "claimed", len(all), 2)
+	for i := range all {
+		if all[i].key == "tenant:failed" {
+			must.OK(t, l.settle(t.Context(), &all[i], &settlement{verdict: failed, pause: time.Minute, err: errors.New("down").Error()}))
+		}
+	}
+	mustFlush(t, l, reached(month("plan", "tenant:made", time.November), 1, 1))
+	clock.SetAhead(t, 0)
+	check.Equal(t, "notices that were made then", len(claim(false)), 1)
+	claim(true) // finds those that wait for a clock
+	check.Equal(t, "attempts that were begun or put off then", len(claim(true)), 2)
+	check.Equal(t, "attempts that are on their way", len(claim(true)), 0)
+}
+
+// Nor do others wait to look for what a process has left behind that was gone while the clock was ahead.
+func TestAProcessThatIsGoneAfterAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	l, clock := clockedLedgerOf(t)
+	present := func(process string) []string {
+		return must.Get(l.present(t.Context(), process, []string{"plan"}, time.Minute))(t)
+	}
+	clock.SetAhead(t, time.Hour)
+	present("killed")
+	clock.SetAhead(t, 0)
+	check.Slices(t, "gone", present("first"), []string{"killed"})
+	check.Equal(t, "gone, of which one has been told", len(present("first")), 0)
+}
