@@ -17,7 +17,7 @@ import (
 // How one limit of a catalog is asked; bits.
 const (
 	askAnyOf = 1 << iota // denies only if all that are asked so deny
-	askSpent             // the units are spent: they are charged even if the call is denied
+	askSpent             // the units are spent: they are charged even if the limit has no room for them
 )
 
 // newCatalog returns a catalog. It takes the place of the one before, unless that is nil: that one
@@ -133,21 +133,20 @@ func (c *call) takeSome(ctx context.Context, from Store) error {
 		check.Shadow = check.Shadow || fitting && c.how[i]&askAnyOf != 0 // judged, and not enforced
 		denied = denied || !check.Shadow && !c.results[i].Allowed
 	}
-	if denied {
-		c.correct(ctx, from)
-	}
+	c.correct(ctx, from, denied)
 	return nil
 }
 
-// correct gives back what a call that is denied has charged, and charges what is spent anyway. If the
-// store fails here, the denial stands.
-func (c *call) correct(ctx context.Context, from Store) {
+// correct gives back what a call that is denied has charged, and charges what is spent anyway: also
+// where nothing is denied, since the limit is in shadow mode or another of the alternatives has room.
+// If the store fails here, the answer stands.
+func (c *call) correct(ctx context.Context, from Store, denied bool) {
 	var back, spent correction
 	for i := range c.checks {
 		check, r := &c.checks[i], &c.results[i]
-		spends := c.how[i]&askSpent != 0 && check.Cost > 0 && !check.Shadow
+		spends := c.how[i]&askSpent != 0 && check.Cost > 0
 		switch {
-		case r.Charged && !c.apart && !spends:
+		case r.Charged && denied && !c.apart && !spends:
 			back.add(c, i)
 		case !r.Charged && spends && (check.Rule.Algorithm != store.FixedWindow || r.Remaining > 0): // else no more can be used up
 			spent.add(c, i)

@@ -154,7 +154,7 @@ func newOptions() *options {
 	o.envoyAlgorithm = settings.Choice{Of: envoyAlgorithms()}
 	plain("envoy-outage", &o.envoyOutage, "local", "what is answered while the store is away: local, allow or deny")
 	plain("envoy-independent", &o.envoyIndependent, "false", "charge each descriptor by itself, as envoyproxy/ratelimit does")
-	plain("envoy-overdraw", &o.envoyOverdraw, "stated", "which units of a denied request are charged: stated, never or always")
+	plain("envoy-overdraw", &o.envoyOverdraw, "stated", "which hits are charged where they do not fit: stated, never or always")
 	plain("envoy-algorithm", &o.envoyAlgorithm, "fixed_window", "how limits count: "+strings.Join(envoyAlgorithms(), ", "))
 	plain("envoy-merge-domains", &o.envoyMergeDomains, "false", "several files may have limits of one domain")
 	plain("envoy-shadow", &o.envoyShadow, "false", "answer OK to every request")

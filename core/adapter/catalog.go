@@ -49,11 +49,11 @@ type Entry struct {
 	Cost  int64      // 0 or more; with 0 the limit charges nothing, and denies if nothing remains
 
 	// AnyOf has the limit deny only if all limits with AnyOf in the call deny. Those that have room
-	// are charged.
+	// are charged, and those that have none only if the units are Spent.
 	AnyOf bool
 
-	// Spent says that the units are spent already: they are charged even if the call is denied, and
-	// whether or not they fit.
+	// Spent says that the units are spent already: they are charged whether or not they fit, and
+	// whether or not the call is denied. That holds for limits in shadow mode and with AnyOf, too.
 	Spent bool
 }
 

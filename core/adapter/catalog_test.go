@@ -87,6 +87,38 @@ func TestCatalogSpent(t *testing.T) {
 	wantDecided(t, c, adapter.How{}, asks(askOf(1, "a", 0)), false, -1)
 }
 
+// Spent units are charged where nothing is denied, too: if another alternative has room, or the limit is
+// in shadow mode. Otherwise a limit that answers say is used up would never be.
+func TestCatalogSpentWithoutADenial(t *testing.T) {
+	t.Parallel()
+	limits := hourly(3, 1000, 3)
+	limits[2] = limits[2].Shadow()
+	c := must.Get(adapter.NewCatalog(core.Config{Store: core.NewMemory(), Limits: limits}))(t)
+	spent := func(limit int, anyOf bool) adapter.Entry {
+		e := askOf(limit, "a", 5)
+		e.Spent, e.AnyOf = true, anyOf
+		return e
+	}
+	for _, how := range []adapter.How{{}, {Apart: true}} {
+		wantDecided(t, c, how, asks(spent(0, true), spent(1, true), spent(2, false)), true, -1, 995, -1)
+		for _, i := range []int{0, 2} {
+			wantDecided(t, c, how, asks(askOf(i, "a", 0)), i == 2, -1) // nothing remains
+			if _, err := c.GiveBack(t.Context(), how, asks(askOf(i, "a", 5))); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := c.GiveBack(t.Context(), how, asks(askOf(1, "a", 5))); err != nil {
+			t.Error(err)
+		}
+	}
+	// Units that are not spent are charged nothing where they do not fit.
+	all := asks(askOf(0, "b", 5), askOf(1, "b", 5), askOf(2, "b", 5))
+	all[0].AnyOf, all[1].AnyOf = true, true
+	wantDecided(t, c, adapter.How{}, all, true, -1, 995, -1)
+	wantDecided(t, c, adapter.How{}, asks(askOf(0, "b", 3)), true, 0)
+	wantDecided(t, c, adapter.How{}, asks(askOf(2, "b", 3)), true, 0)
+}
+
 func TestCatalogGivesBack(t *testing.T) {
 	t.Parallel()
 	c := catalogOf(t, core.NewMemory(), nil, 10)

@@ -28,7 +28,8 @@ func (q *question) answer() *rls.RateLimitResponse {
 	if len(q.asks) > 0 && !q.decision.Allowed {
 		response.OverallCode = overCode
 	}
-	var nearest *rls.RateLimitResponse_DescriptorStatus
+	var nearest *rls.RateLimitResponse_DescriptorStatus // of those that show in headers
+	denies := false                                     // nearest does
 	var passed []*rule
 	left := q.left()
 	for i := range q.asked {
@@ -57,10 +58,8 @@ func (q *question) answer() *rls.RateLimitResponse {
 		switch {
 		case a.rule.shadow:
 		case over && !quota:
-			if nearest == nil || nearest.Code == okCode {
-				nearest = s
-			}
-		case nearest == nil || nearest.Code == okCode && s.LimitRemaining < nearest.LimitRemaining:
+			nearest, denies = s, true // the last one that denies, as envoyproxy/ratelimit has it
+		case nearest == nil || !denies && s.LimitRemaining < nearest.LimitRemaining:
 			nearest = s
 		}
 	}
@@ -115,8 +114,8 @@ func (q *question) status(a *asked, s *rls.RateLimitResponse_DescriptorStatus, l
 	case result.Allowed: // nothing was charged, or hits are 0
 		s.LimitRemaining = remaining(a.rule, result.Remaining)
 	default:
-		// Of several that share a limit, the first may have fitted.
-		if over = cost == 0 || cost > left[a.place]; !over {
+		// Of several that share a limit, the first may have fitted, unless all were charged anyway.
+		if over = cost == 0 || result.Charged || cost > left[a.place]; !over {
 			left[a.place] -= cost
 		}
 		s.LimitRemaining = remaining(a.rule, left[a.place])

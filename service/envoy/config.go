@@ -90,7 +90,8 @@ type Config struct {
 	MaxSeries int
 }
 
-// Overdraw says which units of a denied request are charged, and use up what is left.
+// Overdraw says which units are charged where they do not fit, and use up what is left. That holds for
+// limits in shadow mode, too, and for quotas that deny nothing since another has room.
 type Overdraw uint8
 
 const (
@@ -98,9 +99,9 @@ const (
 	// how Envoy reports what a response has cost, at the end of the stream: such units are spent,
 	// and a limit that did not count them would never be used up.
 	OverdrawStated Overdraw = iota
-	// OverdrawNever charges a denied request nothing.
+	// OverdrawNever charges nothing where hits do not fit.
 	OverdrawNever
-	// OverdrawAlways charges every descriptor that denies, as envoyproxy/ratelimit does: a request
+	// OverdrawAlways charges every descriptor, as envoyproxy/ratelimit does: a request
 	// for 10 units where 9 are left leaves none.
 	OverdrawAlways
 )

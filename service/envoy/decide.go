@@ -148,18 +148,19 @@ func (q *question) ask(a *asked) {
 	if a.negative {
 		to = &q.back
 	}
+	config := &q.server.config
 	cost := a.rule.cost(a.hits)
+	spent := config.Overdraw == OverdrawAlways || config.Overdraw == OverdrawStated && a.stated
 	for i := range *to {
 		other := &(*to)[i]
 		if other.Limit == a.rule.place && string(other.Key) == string(a.key) {
 			other.Cost = min(other.Cost+cost, 1<<50)
+			other.Spent = other.Spent || spent
 			a.place = i
 			return
 		}
 	}
-	config := &q.server.config
-	ask := adapter.Entry{Limit: a.rule.place, Rule: a.rule.numbers, Key: a.key, Cost: cost, AnyOf: a.rule.quota || config.Quota}
-	ask.Spent = config.Overdraw == OverdrawAlways || config.Overdraw == OverdrawStated && a.stated
+	ask := adapter.Entry{Limit: a.rule.place, Rule: a.rule.numbers, Key: a.key, Cost: cost, AnyOf: a.rule.quota || config.Quota, Spent: spent}
 	a.place = len(*to)
 	*to = append(*to, ask)
 	if !a.negative {

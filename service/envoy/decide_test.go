@@ -265,6 +265,61 @@ descriptors:
 		"OK, OK 0, OK 1, OK 3", "OK, OVER 0, OK 0, OK 2", "OK, OVER 0, OVER 0, OK 1", "OK, OVER 0, OVER 0, OK 0", "OVER, OVER 0, OVER 0, OVER 0")
 }
 
+// What a response has cost is charged also where it denies nothing: in shadow mode, and while another
+// quota has room. Otherwise each response that costs more than what is left would be free.
+func TestWhatAResponseHasCostIsCharged(t *testing.T) {
+	t.Parallel()
+	const text = `
+domain: edge
+descriptors:
+  - {key: tokens, rate_limit: {unit: minute, requests_per_unit: 3}, quota_mode: true}
+  - {key: credits, rate_limit: {unit: minute, requests_per_unit: 1000}, quota_mode: true}
+  - {key: try, rate_limit: {unit: minute, requests_per_unit: 3}, shadow_mode: true}
+  - {key: user, rate_limit: {unit: minute, requests_per_unit: 3}}
+`
+	cost := func(n uint64, descriptors ...string) *rls.RateLimitRequest {
+		r := request("edge", descriptors...)
+		for _, d := range r.GetDescriptors() {
+			hits(d, n)
+		}
+		return r
+	}
+	for _, independent := range []bool{false, true} {
+		t.Run(fmt.Sprintf("independent %v", independent), func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, newServer(t, envoy.Config{Independent: independent}, text))
+			wantAnswers(t, c, cost(5, "tokens=a", "credits=a"), "OK, OVER 0, OK 995", "OK, OVER 0, OK 990")
+			wantAnswers(t, c, cost(0, "tokens=a"), "OVER, OVER 0")
+			wantAnswers(t, c, cost(5, "try=a"), "OK, OK 0", "OK, OK 0")
+			wantAnswers(t, c, cost(1, "try=a", "user=a"), "OK, OK 0, OK 2")
+			c = dial(t, newServer(t, envoy.Config{Shadow: true, Independent: independent}, text))
+			wantAnswers(t, c, cost(5, "user=a"), "OK, OVER 0", "OK, OVER 0")
+			wantAnswers(t, c, cost(0, "user=a"), "OK, OVER 0")
+			// Not if that is switched off, and not units that are for the limit to grant.
+			c = dial(t, newServer(t, envoy.Config{Overdraw: envoy.OverdrawNever, Independent: independent}, text))
+			wantAnswers(t, c, cost(5, "tokens=a", "credits=a"), "OK, OVER 3, OK 995")
+			wantAnswers(t, c, cost(5, "try=a"), "OK, OK 3")
+		})
+	}
+}
+
+// Headers are those of a limit that denies, whatever quotas say that deny nothing.
+func TestHeadersOfALimitBesideAQuota(t *testing.T) {
+	t.Parallel()
+	c := dial(t, newServer(t, envoy.Config{LimitHeaders: &envoy.LimitHeaders{}, Independent: true}, `
+domain: edge
+descriptors:
+  - {key: small, rate_limit: {unit: minute, requests_per_unit: 0}, quota_mode: true}
+  - {key: large, rate_limit: {unit: minute, requests_per_unit: 20}, quota_mode: true}
+  - {key: user, rate_limit: {unit: hour, requests_per_unit: 1}}
+`))
+	all := request("edge", "small=a", "large=a", "user=a")
+	wantAnswers(t, c, all, "OK, OVER 0, OK 19, OK 0")
+	r := ask(t, c, all)
+	wantSaid(t, r, "OVER, OVER 0, OK 18, OVER 0")
+	check.Equal(t, "limit and reset", fmt.Sprint(r.GetResponseHeadersToAdd()[0].GetValue(), " ", r.GetResponseHeadersToAdd()[2].GetValue()), "1 3600")
+}
+
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	headers := func(r *rls.RateLimitResponse) string {

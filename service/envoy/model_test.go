@@ -143,11 +143,12 @@ func (m *model) answer(r *rls.RateLimitRequest) string {
 		b := buckets[name]
 		if b == nil {
 			b = &bucket{rule: p.rule, counts: counts}
-			b.spent = m.config.Overdraw == envoy.OverdrawAlways || m.config.Overdraw == envoy.OverdrawStated && d.GetHitsAddend() != nil
+			b.spent = m.config.Overdraw == envoy.OverdrawAlways
 			if buckets[name] = b; !p.back {
 				order = append(order, b)
 			}
 		}
+		b.spent = b.spent || m.config.Overdraw == envoy.OverdrawStated && d.GetHitsAddend() != nil
 		b.cost += b.costs(p.hits)
 		p.bucket = b
 	}
@@ -181,10 +182,8 @@ func (m *model) answer(r *rls.RateLimitRequest) string {
 		denied = denied || !b.fits && !judged
 	}
 	for _, b := range order {
-		judged := b.rule.shadow || m.config.Shadow || alternative && (b.rule.quot || m.config.Quota)
-		switch spends := b.spent && b.cost > 0 && !judged; {
-		case !denied:
-		case b.charged && !m.config.Independent && !spends:
+		switch spends := b.spent && b.cost > 0; {
+		case b.charged && denied && !m.config.Independent && !spends:
 			m.used[b.counts] -= b.cost
 			b.charged = false
 		case !b.charged && spends && m.left(b) > 0:
@@ -225,7 +224,7 @@ func (m *model) answer(r *rls.RateLimitRequest) string {
 		case b.fits:
 			remains = left[b]
 		default:
-			if cost := b.costs(p.hits); cost > 0 && cost <= left[b] {
+			if cost := b.costs(p.hits); cost > 0 && !b.charged && cost <= left[b] {
 				left[b] -= cost
 			} else if !p.rule.shadow {
 				code = "OVER"
@@ -364,6 +363,7 @@ func TestModel(t *testing.T) {
 					response := must.Get(s.ShouldRateLimit(t.Context(), request))(t)
 					want := m.answer(request)
 					if got := said(response); got != want {
+						config.Source = nil // its text follows
 						t.Fatalf("seed %d, request %d: %v\ngot  %s\nwant %s\n%+v\n%s", seed, i, request, got, want, config, text.String())
 					}
 					if answers[want] = true; response.GetOverallCode() == over {
