@@ -54,11 +54,11 @@ func (d *Decision) Quota() (Quota, bool) {
 	if r == nil {
 		return Quota{}, false
 	}
-	start, _, _ := r.Rule.Period(r.At)
+	start, end := r.Rule.PeriodOf(&r.Result)
 	zone := r.Rule.Calendar.Location
 	q := Quota{
 		Name: r.Rule.Name, Units: r.Rule.Burst, Soft: r.Rule.Soft, Remaining: max(r.Remaining, 0), Period: r.Rule.Calendar,
-		Start: time.UnixMicro(start).In(zone), End: time.UnixMicro(r.Rule.PeriodEnd(r.At)).In(zone),
+		Start: time.UnixMicro(start).In(zone), End: time.UnixMicro(end).In(zone),
 		UsedUp: !r.Allowed && !r.Blocked && r.RetryAfter > 0,
 	}
 	for i := range d.limiter.limits {
@@ -107,7 +107,8 @@ func (d *Decision) setQuota(h Header) {
 	}
 	h.Set(headerQuotaLimit, decimal(r.Rule.Burst))
 	h.Set(headerQuotaRemaining, decimal(left))
-	h.Set(headerQuotaReset, decimal(r.Rule.PeriodEnd(r.At)/1e6))
+	_, end := r.Rule.PeriodOf(&r.Result)
+	h.Set(headerQuotaReset, decimal(end/1e6))
 }
 
 // isPersonal reports whether all keys of a kind belong to one client each; see [keyfuncs.Func.Kind].

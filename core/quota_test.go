@@ -276,6 +276,22 @@ func TestUsedUpIsNotSaidOfAClass(t *testing.T) {
 	}
 }
 
+// The store's clock was set back over the beginning of a month. What is left is that of the month that goes on.
+func TestQuotaAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	m, clock := at()
+	clock.Set(time.Date(2026, time.May, 1, 0, 0, 1, 0, time.UTC))
+	l := newLimiter(t, core.Config{Store: m, Headers: core.XQuota, Limits: []core.Limit{monthly(10)}})
+	l.AllowKey(t.Context(), "k", 4)
+	clock.Set(time.Date(2026, time.April, 30, 23, 59, 0, 0, time.UTC))
+	d := l.AllowKey(t.Context(), "k", 1)
+	june := time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC)
+	if q, _ := d.Quota(); q.Remaining != 5 || !q.Start.Equal(june.AddDate(0, -1, 0)) || !q.End.Equal(june) {
+		t.Errorf("5 units are left of May, got %+v", q)
+	}
+	check.Equal(t, "X-Quota-Reset", told(d).Get("X-Quota-Reset"), fmt.Sprint(june.Unix()))
+}
+
 // Quota has what texts in other languages and pages need.
 func TestQuotaOfADecision(t *testing.T) {
 	t.Parallel()

@@ -179,8 +179,9 @@ func positionsOf(states []taken) []position {
 
 // positionIn returns what the store says of an account, which reaches no level by it.
 func positionIn(k *kept, a account, v *view) position {
-	day, _, _ := k.days.Period(v.at)
-	return position{account: a, date: dateIn(day, k), position: v.Position, used: v.Used, at: v.at}
+	at := v.during(a.start, a.end)
+	day, _, _ := k.days.Period(at)
+	return position{account: a, date: dateIn(day, k), position: v.Position, used: v.Used, at: at}
 }
 
 // dateIn returns the day of a limit's time zone that begins at a time. A day may begin later than

@@ -74,11 +74,16 @@ type view struct {
 
 func viewOf(r *store.Result, a *store.Account) view { return view{*a, r.At, r.Ends()} }
 
+// during returns when the store told the state, within the account's period. If the store's clock
+// was set back over the beginning of a period, the account of that period goes on.
+func (v *view) during(start, end int64) int64 { return min(max(v.at, start), end-1) }
+
 // note remembers a state that the store has told. It allocates nothing for an account that is
 // remembered.
 func (t *table) note(w *twin, key []byte, v *view) {
-	start, end, _ := w.rule.Period(v.at)
-	day, _, _ := w.kept.days.Period(v.at)
+	start, end, _ := w.rule.Period(v.ends - 1)
+	at := v.during(start, end)
+	day, _, _ := w.kept.days.Period(at)
 	s := t.shard(w.kept, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,19 +95,19 @@ func (t *table) note(w *twin, key []byte, v *view) {
 	}
 	e.seen = true
 	n := &e.now
-	to := state{start: start, end: end, day: day, position: v.Position, used: v.Used, at: v.at, hard: w.hard, included: w.included, dirty: true}
+	to := state{start: start, end: end, day: day, position: v.Position, used: v.Used, at: at, hard: w.hard, included: w.included, dirty: true}
 	if !n.follows(&to) && !e.turn(&to) {
 		t.noteLate(s, e, w, to)
 		return
 	}
 	if v.Position <= n.position && n.at != 0 {
-		if (v.Position < n.position || v.Used != n.used) && v.at > n.at && !e.suspect {
+		if (v.Position < n.position || v.Used != n.used) && at > n.at && !e.suspect {
 			e.suspect = true
 			t.mark(s, e)
 		}
 		return
 	}
-	n.position, n.used, n.at = v.Position, v.Used, v.at
+	n.position, n.used, n.at = v.Position, v.Used, at
 	n.hard, n.included, e.twin = w.hard, w.included, w
 	for e.reached < len(w.levels) && v.Used >= w.levels[e.reached] {
 		n.levels |= 1 << e.reached

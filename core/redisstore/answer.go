@@ -160,7 +160,11 @@ func (j *job) isUnknown(a script.Answer, check *store.Check) bool {
 // isUnrefunded reports whether a refund was left out, because the account that was charged is
 // unknown now.
 func (j *job) isUnrefunded(a script.Answer, check *store.Check, charged *store.Result) bool {
-	return check.Rule.Algorithm == store.Ledger && a.Number(2) == 0 && j.at+a.Number(1) == check.Rule.PeriodEnd(charged.At)
+	if check.Rule.Algorithm != store.Ledger || a.Number(2) != 0 {
+		return false
+	}
+	_, end := check.Rule.PeriodOf(charged)
+	return j.at+a.Number(1) == end
 }
 
 // isTentative reports whether an enforced check was denied because of charges that

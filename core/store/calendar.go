@@ -108,13 +108,16 @@ func (c *calendar) at(now int64) *span {
 	return p
 }
 
-// endOf returns the end of the window of an earlier time.
-func (c *calendar) endOf(at int64) int64 {
+// of returns the window of an earlier time.
+func (c *calendar) of(at int64) *span {
 	if p := c.current.Load(); p != nil && p.start <= at && at < p.end {
-		return p.end
+		return p
 	}
-	return c.find(at).end
+	return c.find(at)
 }
+
+// endOf returns the end of the window of an earlier time.
+func (c *calendar) endOf(at int64) int64 { return c.of(at).end }
 
 // LongestPeriod returns an upper bound of the length of a calendar rule's windows. It
 // allows for days that a time zone had twice. It returns 0 for other algorithms.
@@ -211,6 +214,20 @@ func (r *Rule) PeriodEnd(at int64) int64 {
 		return 0
 	}
 	return r.calendar.endOf(at)
+}
+
+// PeriodOf returns the calendar window that a result's units belong to: that of its time, or the one after it if
+// the store's clock was set back over its beginning, since a window that has begun goes on. Both times are
+// microseconds since the epoch. It returns zeros for other algorithms.
+func (r *Rule) PeriodOf(result *Result) (start, end int64) {
+	if r.calendar == nil {
+		return 0, 0
+	}
+	p := r.calendar.of(result.At)
+	if result.At+result.ResetAfter.Microseconds() == p.next {
+		p = r.calendar.of(p.next - 1)
+	}
+	return p.start, p.end
 }
 
 // calendarWindow is a fixed window that begins and ends with a day or month.

@@ -178,7 +178,7 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 			continue
 		}
 		s.open(c, now)
-		if s.Bucket.isUnknown(c.Rule) && c.Rule.PeriodEnd(r.At) == s.Bucket.Expires {
+		if _, end := c.Rule.PeriodOf(r); s.Bucket.isUnknown(c.Rule) && end == s.Bucket.Expires {
 			s.BucketChanged = true // it may have been converted
 			r.Unknown = true
 			s.Bucket.Read(c.Rule, now, 0, &s.reading)

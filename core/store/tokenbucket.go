@@ -198,10 +198,15 @@ func (r *Rule) refundDebt(b *Bucket, now, cost, at int64) {
 // ChargedAt returns the time of a charge to be used for its refund, in microseconds since
 // the epoch. charged is the result of the charge, and units are its cost. For a token
 // bucket it is the time from which on the bucket regains this charge: it first regains the
-// debt that was there before, and a refund leaves out what is regained already. For other
-// algorithms it is charged.At.
+// debt that was there before, and a refund leaves out what is regained already. For a calendar
+// window it lies in the window that was charged: see [Rule.PeriodOf]. For other algorithms it is charged.At.
 func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
-	if r.Algorithm != TokenBucket {
+	switch r.Algorithm {
+	case TokenBucket:
+	case Calendar, Ledger:
+		start, _ := r.PeriodOf(charged)
+		return max(charged.At, start)
+	default:
 		return charged.At
 	}
 	tick := r.ints.Tick

@@ -89,6 +89,16 @@ func modelPeriodOf(r *core.Rule, t int64) (start, end int64) {
 	return modelPeriod(r, t)
 }
 
+// modelChargedIn returns the period that was charged, as a result says: the one after its time if that ends
+// with what is left of it.
+func modelChargedIn(r *core.Rule, charged *core.Result) (start, end int64) {
+	start, end = modelPeriodOf(r, charged.At)
+	if nextStart, nextEnd := modelPeriodOf(r, end); end > 0 && charged.At+charged.ResetAfter.Microseconds() == nextEnd {
+		return nextStart, nextEnd
+	}
+	return start, end
+}
+
 // begins returns the first minute in which a zone's clock shows a day or a later one. It
 // returns 0 if no period begins on that day.
 func (k modelKind) begins(year int, month time.Month, day int) int64 {
@@ -158,6 +168,12 @@ func calendarRefunds(r *rig) {
 	april := r.wantTake(limit, "k", 5, true, 5)
 	check.Equal(r, "a refund of March in April leaves", r.refund(limit, "k", 4, march).Remaining, 5)
 	check.Equal(r, "a refund of April leaves", r.refund(limit, "k", 9, april).Remaining, 10)
+	r.wantTake(limit, "k", 2, true, 8)
+	r.Set(time.Date(2026, 3, 31, 23, 59, 0, 0, time.UTC)) // April's window goes on
+	back := r.wantTake(limit, "k", 3, true, 5)
+	check.Equal(r, "a refund of April before April leaves", r.refund(limit, "k", 1, back).Remaining, 6)
+	r.Advance(time.Hour)
+	check.Equal(r, "a refund in April of what was charged to it before leaves", r.refund(limit, "k", 2, back).Remaining, 8)
 }
 
 func calendarChanged(r *rig) {

@@ -321,8 +321,17 @@ func ledgerPeriods(r *bookRig) {
 	r.wantAccount("in April", r.wantTake(plan, "k", 4, true, 6), 4, position(1, 2))
 	r.wantAccount("a refund of March in April", r.refund(plan, "k", 1, charge), 4, position(1, 2))
 	r.Advance(-time.Minute) // back into March: April's window counts until its end
-	if got := r.wantAccount("clock set back", r.wantTake(plan, "k", 1, true, 5), 5, position(1, 3)); got.Ends() == march {
+	back := r.wantAccount("clock set back", r.wantTake(plan, "k", 1, true, 5), 5, position(1, 3))
+	if back.Ends() == march {
 		r.Error("clock set back: an account of April says it is one of March")
+	}
+	r.wantAccount("a refund of April before April", r.refund(plan, "k", 1, back), 4, position(1, 4))
+	back = r.wantAccount("clock set back", r.wantTake(plan, "k", 1, true, 5), 5, position(1, 5))
+	r.Advance(time.Minute)
+	r.wantAccount("a refund in April of what was charged to it before", r.refund(plan, "k", 1, back), 4, position(1, 6))
+	r.reset(plan, "k")
+	if got := r.refund(plan, "k", 1, back); !got.Unknown {
+		r.Errorf("a refund of April, which was forgotten: %s", got.show())
 	}
 }
 

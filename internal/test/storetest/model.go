@@ -492,7 +492,8 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		}
 		b, _ := m.open(c.Rule, string(c.Key), now)
 		tick, at := modelTick(c.Rule), results[i].At
-		if _, end := modelPeriodOf(c.Rule, at); b.unknown() && end == b.end {
+		_, chargedEnd := modelChargedIn(c.Rule, &results[i])
+		if b.unknown() && chargedEnd == b.end {
 			m.store(&c, b)
 			results[i].Unknown = true
 			b.tell(&c)
@@ -514,7 +515,7 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		case store.SlidingLog, store.Concurrency:
 			b.free(at, c.Cost)
 		case store.Calendar, store.Ledger:
-			if start, end := modelPeriod(c.Rule, at); end == b.end && start <= at && !b.unknown() {
+			if chargedEnd == b.end && !b.unknown() {
 				units := min(b.count[0], c.Cost)
 				if b.count[0] -= units; units > 0 && b.known > 0 {
 					b.known++
