@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/clientkeys"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -39,9 +40,11 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 // force, which may end sooner or later. d is at most 10 years and may exceed the penalty's Max.
 // Strikes start at 0 again, and this block does not make the next one longer.
 //
-// It is an error if the limit has no [Limit.Penalty] or is in shadow mode, since nobody would be
-// blocked. key is the whole key as for [Limiter.Reset], or one that Blocks yielded: a limit by
-// user and route blocks a user on one route.
+// It is an error if nobody would be blocked: if the limit has no [Limit.Penalty] or is in shadow mode, or
+// if its key functions give no key such as this one, of which the store knows nothing, either. key is
+// the whole key as for [Limiter.Reset], or one that Blocks yielded: "ip:192.0.2.7", and not
+// "192.0.2.7". A limit by user and route blocks a user on one route. A key that only
+// [Limiter.AllowKey] is given can be blocked once it has used something.
 func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration) error {
 	l = l.now()
 	if err := store.ValidBlockTime(d.Truncate(time.Microsecond)); err != nil {
@@ -60,9 +63,29 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 		}
 		ctx, cancel := context.WithTimeout(ctx, l.timeout)
 		defer cancel()
-		return l.store.Block(ctx, []Check{{Key: blockKey(key), Rule: rule}}, d.Truncate(time.Microsecond))
+		checks := []Check{{Key: blockKey(key), Rule: rule, Cost: 1}}
+		if err := l.limits[i].counts(ctx, l.store, key, checks); err != nil {
+			return err
+		}
+		return l.store.Block(ctx, checks, d.Truncate(time.Microsecond))
 	}
 	return fmt.Errorf("weblimit: the limiter has no limit %q", limit)
+}
+
+// counts returns an error if the limit's key functions can't give a key, and nothing is known of it.
+func (l *limit) counts(ctx context.Context, s Store, key string, checks []Check) error {
+	if clientkeys.Match(l.kind(), string(checks[0].Key)) {
+		return nil
+	}
+	var results [1]Result
+	if err := s.Peek(ctx, checks, results[:]); err != nil {
+		return err
+	}
+	if results[0].Blocked || results[0].Remaining < l.rule.Burst {
+		return nil // AllowKey has counted it
+	}
+	return fmt.Errorf("weblimit: limit %q counts by %s, so a block of %q would block nobody; a key of it looks like %q, as keyfuncs.Encode writes it",
+		l.rule.Name, l.key.Kind(), key, clientkeys.Example(l.kind()))
 }
 
 // Unblock ends the blocks of key under all limits of the limiter, for all processes, and forgets its

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -291,7 +292,7 @@ func TestAListEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	l := limiterOn(t, core.NewMemory(), login())
 	for i := range 10 {
-		must.OK(t, l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour))
+		must.OK(t, l.Block(t.Context(), "login", keyfuncs.Encode("ip", fmt.Sprint("192.0.2.", i)), time.Hour))
 	}
 	n := 0
 	for _, err := range l.Blocks(t.Context()) {
@@ -312,19 +313,22 @@ func TestMoreBlocksThanAreListed(t *testing.T) {
 	l := limiterOn(t, m, login())
 	const most = 1 << 14 // what memstore.Store.Blocks says
 	const blocks = most + 5000
+	key := func(i int) string {
+		return keyfuncs.Encode("ip", netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String())
+	}
 	for i := range blocks {
-		must.OK(t, l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour))
+		must.OK(t, l.Block(t.Context(), "login", key(i), time.Hour))
 	}
 	listed := blocksOf(t, l)
 	if n := len(listed); n > most || n < most/8*7 {
 		t.Errorf("%d of %d blocks are listed", n, blocks)
 	}
 	for i := range blocks {
-		must.Equal(t, "a block that is not listed", l.AllowKey(t.Context(), fmt.Sprint("k", i), 1).Reason, core.ReasonBlocked)
+		must.Equal(t, "a block that is not listed", l.AllowKey(t.Context(), key(i), 1).Reason, core.ReasonBlocked)
 	}
 	clock.Advance(time.Hour)
-	must.OK(t, l.Block(t.Context(), "login", "late", time.Hour))
-	if listed := blocksOf(t, l); len(listed) != 1 || listed[0].Key != "late" {
+	must.OK(t, l.Block(t.Context(), "login", "ip:192.0.2.7", time.Hour))
+	if listed := blocksOf(t, l); len(listed) != 1 || listed[0].Key != "ip:192.0.2.7" {
 		t.Errorf("after all others have ended: %d listed", len(listed))
 	}
 }
@@ -434,4 +438,20 @@ func TestMarksAndPenaltiesCount(t *testing.T) {
 	want = "weblimit: at most 255 checks, with their operations and penalties, can be decided together, got 258"
 	check.Equal(t, "error", fmt.Sprint(store.ValidChecks(checks, make([]core.Result, 86))), want)
 	check.OK(t, store.ValidChecks(checks[:85], make([]core.Result, 85)))
+}
+
+// A block of an address without its kind was no error, and blocked nobody.
+func TestABlockThatWouldBlockNobodyIsAnError(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), login())
+	for _, key := range []string{"192.0.2.7", "user:alice", "ip:alice", "ip:2001:db8::1"} {
+		err := l.Block(t.Context(), "login", key, time.Hour)
+		if err == nil || !strings.Contains(err.Error(), `counts by ip`) || !strings.Contains(err.Error(), `"ip:192.0.2.7"`) {
+			t.Errorf("a block of %s: %v", key, err)
+		}
+	}
+	check.Equal(t, "blocks", len(blocksOf(t, l)), 0)
+	l.AllowKey(t.Context(), "job-7", 1)
+	check.OK(t, l.Block(t.Context(), "login", "job-7", time.Hour))
+	check.Equal(t, "a job that AllowKey has counted", l.AllowKey(t.Context(), "job-7", 1).Reason, core.ReasonBlocked)
 }

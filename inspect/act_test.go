@@ -129,7 +129,7 @@ func TestActionsThatCanNotBe(t *testing.T) {
 		{"a body of 9 KB", "reset", `{"key":"` + strings.Repeat("k", 9<<10) + `"}`, 413},
 		{"an unknown limit", "reset", `{"key":"a","limit":"none"}`, 404},
 		{"seconds to reset", "reset", `{"key":"a","seconds":1}`, 400},
-		{"a block without a limit", "block", `{"key":"a","seconds":1}`, 400},
+		{"a block under a limit in shadow mode", "block", `{"key":"a","limit":"trial","seconds":1}`, 422},
 		{"a block for no time", "block", `{"key":"a","limit":"per-user"}`, 400},
 		{"a block for a negative time", "block", `{"key":"a","limit":"per-user","seconds":-1}`, 400},
 		{"a block that is too long", "block", `{"key":"a","limit":"per-user","seconds":3601}`, 400},

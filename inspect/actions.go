@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/clientkeys"
 )
 
-// actionRequest asks for an action on a key. Limit may be "" for reset and unblock: then it is all
-// limits. Seconds is for block alone.
+// actionRequest asks for an action on a client: Key is a key, or what it is made of, as for explain. Limit
+// may be "" for all limits; in a block, if only one counts such keys. Seconds is for block alone.
 type actionRequest struct {
 	Key     string `json:"key"`
 	Limit   string `json:"limit"`
@@ -33,14 +34,13 @@ type actionJSON struct {
 
 // action is what is done to the checks of one key.
 type action struct {
-	name      string
-	penalized bool // it concerns limits with a penalty only
-	do        func(ctx context.Context, checks []store.Check) error
+	name string
+	do   func(ctx context.Context, checks []store.Check) error
 }
 
 func (h *Handler) serveReset(r *request) *problem {
 	return h.act(r, func(*actionRequest) (action, *problem) {
-		return action{"reset", false, func(ctx context.Context, checks []store.Check) error {
+		return action{"reset", func(ctx context.Context, checks []store.Check) error {
 			// A KeptError comes last: nothing else has failed then.
 			if err := localOf(h.config.Store).Reset(ctx, checks); err != nil {
 				return errors.Join(err, withoutKept(h.config.Store.Reset(ctx, checks)))
@@ -52,7 +52,7 @@ func (h *Handler) serveReset(r *request) *problem {
 
 func (h *Handler) serveUnblock(r *request) *problem {
 	return h.act(r, func(*actionRequest) (action, *problem) {
-		return action{"unblock", true, func(ctx context.Context, checks []store.Check) error {
+		return action{"unblock", func(ctx context.Context, checks []store.Check) error {
 			return errors.Join(localOf(h.config.Store).Unblock(ctx, checks), h.config.Store.Unblock(ctx, checks))
 		}}, nil
 	})
@@ -62,13 +62,11 @@ func (h *Handler) serveBlock(r *request) *problem {
 	return h.act(r, func(ask *actionRequest) (action, *problem) {
 		most := int64(h.config.MaxBlock / time.Second)
 		switch {
-		case ask.Limit == "":
-			return action{}, &problem{http.StatusBadRequest, "limit is missing: say under which limit to block."}
 		case ask.Seconds < 1 || ask.Seconds > most:
 			return action{}, &problem{http.StatusBadRequest, fmt.Sprintf("seconds must be from 1 to %d.", most)}
 		}
 		d := time.Duration(ask.Seconds) * time.Second
-		return action{"block", true, func(ctx context.Context, checks []store.Check) error {
+		return action{"block", func(ctx context.Context, checks []store.Check) error {
 			return h.config.Store.Block(ctx, checks, d)
 		}}, nil
 	})
@@ -90,13 +88,26 @@ func (h *Handler) act(r *request, prepare func(*actionRequest) (action, *problem
 	if a.name != "block" && ask.Seconds != 0 {
 		return &problem{http.StatusBadRequest, "seconds is for block alone."}
 	}
-	rules, p := h.rulesOf(&ask, a)
+	limits, p := h.limitsOf(&ask, a)
 	if p != nil {
 		return p
 	}
-	key := storeKey(ask.Key)
-	kept, err := h.do(r.Context(), a, key, rules)
-	h.audit(r, a, &ask, string(key), kept, len(kept) < len(rules), err)
+	key, p := h.keyOf(r.Context(), strings.TrimSpace(ask.Key), limits)
+	if p != nil {
+		return p
+	}
+	if a.name == "block" && ask.Limit == "" {
+		if limits, p = onlyOne(limits, key); p != nil {
+			return p
+		}
+		ask.Limit = limits[0].Rule.Name
+	}
+	rules := make([]*store.Rule, len(limits))
+	for i := range limits {
+		rules[i] = &limits[i].Rule
+	}
+	kept, err := h.do(r.Context(), a, []byte(key), rules)
+	h.audit(r, a, &ask, key, kept, len(kept) < len(rules), err)
 	rules = slices.DeleteFunc(rules, func(r *store.Rule) bool { return slices.Contains(kept, r.Name) })
 	switch {
 	case err == nil && len(kept) > 0 && len(rules) == 0:
@@ -107,7 +118,7 @@ func (h *Handler) act(r *request, prepare func(*actionRequest) (action, *problem
 			"The store did not answer, so it is not known whether anything changed: " + classOf(err) + ".",
 		}
 	}
-	answer := actionJSON{Action: a.name, Key: string(key), Limits: make([]string, len(rules)), Kept: kept}
+	answer := actionJSON{Action: a.name, Key: key, Limits: make([]string, len(rules)), Kept: kept}
 	for i, rule := range rules {
 		answer.Limits[i] = rule.Name
 	}
@@ -144,29 +155,50 @@ func (h *Handler) do(ctx context.Context, a action, key []byte, rules []*store.R
 	return kept, err
 }
 
-// rulesOf returns the rules that an action is about.
-func (h *Handler) rulesOf(ask *actionRequest, a action) (rules []*store.Rule, _ *problem) {
-	declarations := h.config.Store.Registry().Declarations()
-	for i := range declarations {
-		rule := &declarations[i].Rule
-		if ask.Limit != "" && ask.Limit != rule.Name {
+// limitsOf returns the limits that an action is about.
+func (h *Handler) limitsOf(ask *actionRequest, a action) (limits []store.Declaration, _ *problem) {
+	for _, d := range h.config.Store.Registry().Declarations() {
+		if ask.Limit != "" && ask.Limit != d.Rule.Name {
 			continue
 		}
-		if a.penalized && !rule.Penalized() {
+		if a.name == "block" && d.Shadow {
+			if ask.Limit == "" {
+				continue
+			}
+			return nil, &problem{http.StatusUnprocessableEntity, "This limit is in shadow mode, so it blocks nobody."}
+		}
+		if a.name != "reset" && !d.Rule.Penalized() {
 			if ask.Limit == "" {
 				continue
 			}
 			return nil, &problem{http.StatusUnprocessableEntity, "This limit blocks nobody: it has no Penalty."}
 		}
-		rules = append(rules, rule)
+		limits = append(limits, d)
 	}
-	if len(rules) == 0 && ask.Limit != "" {
+	if len(limits) == 0 && ask.Limit != "" {
 		return nil, &problem{http.StatusNotFound, "There is no limit of this name in this process."}
 	}
-	if len(rules) == 0 {
+	if len(limits) == 0 {
 		return nil, &problem{http.StatusUnprocessableEntity, "No limit of this process has a Penalty, so none blocks anybody."}
 	}
-	return rules, nil
+	return limits, nil
+}
+
+// onlyOne returns the limit under which a key is to be blocked if nobody has said it: it never chooses
+// one of several.
+func onlyOne(limits []store.Declaration, key string) ([]store.Declaration, *problem) {
+	counting := slices.DeleteFunc(slices.Clone(limits), func(d store.Declaration) bool { return !clientkeys.Match(d.Keys, key) })
+	if len(counting) == 0 {
+		counting = limits
+	}
+	if len(counting) == 1 {
+		return counting, nil
+	}
+	names := make([]string, len(counting))
+	for i := range counting {
+		names[i] = counting[i].Rule.Name
+	}
+	return nil, &problem{http.StatusBadRequest, "limit is missing: say under which one to block, of " + inWords(names, "and") + "."}
 }
 
 // withoutKept returns an error, unless it says only that some limits are kept.

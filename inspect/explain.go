@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -63,17 +62,8 @@ func (h *Handler) serveExplain(r *request) *problem {
 		return gone(err)
 	}
 	declarations := h.config.Store.Registry().Declarations()
-	answer := explainJSON{At: time.Now(), Keys: []keyJSON{}}
-	for _, key := range h.candidates(ask.Query, declarations, o.snapshot) {
-		answer.Keys = append(answer.Keys, h.explain(r.Context(), key, ask.Cost, declarations, o.snapshot))
-	}
-	// Of several keys that were guessed, those of which something is known. Of none, the first.
-	known := slices.DeleteFunc(slices.Clone(answer.Keys), func(k keyJSON) bool { return len(k.Limits) == 0 })
-	if len(known) > 0 {
-		answer.Keys = known
-	} else {
-		answer.Keys = answer.Keys[:1]
-	}
+	answer := explainJSON{At: time.Now()}
+	answer.Keys = h.explainMeant(r.Context(), ask.Query, ask.Cost, declarations, o.snapshot)
 	slices.SortStableFunc(answer.Keys, func(a, b keyJSON) int { return cmp.Compare(rank(a.State), rank(b.State)) })
 	return r.answer(answer)
 }
@@ -95,61 +85,6 @@ func checkKey(what, key string) *problem {
 // script.
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 })
-}
-
-// storeKey returns the key as stores have it. Keys that are hashed are left as the page shows them.
-func storeKey(key string) []byte {
-	hashed := keyfuncs.AppendKey(nil, "") // "key#" and a hash
-	if len(key) == len(hashed) && strings.HasPrefix(key, string(hashed[:4])) {
-		return []byte(key)
-	}
-	return keyfuncs.AppendKey(nil, key)
-}
-
-// candidates returns the keys that may be meant, the most likely first, and always one.
-func (h *Handler) candidates(query string, declarations []store.Declaration, s *top.Snapshot) []string {
-	kinds := kindsOf(declarations)
-	found := []string{string(storeKey(query))}
-	if kind := kindOf(query); kind != "" && slices.Contains(kinds, kind) {
-		return found // a whole key
-	}
-	add := func(key string) {
-		if key != "" && len(found) < maxKeys && !slices.Contains(found, key) {
-			found = append(found, key)
-		}
-	}
-	for i := range s.Limits {
-		for _, c := range s.Limits[i].Clients {
-			if label := h.labels.of(c.Key); label != "" && strings.EqualFold(label, query) {
-				add(c.Key)
-			}
-		}
-	}
-	for _, kind := range kinds {
-		add(keyfuncs.Encode(kind, query))
-	}
-	return found
-}
-
-// kindsOf returns the kinds of keys with one part that the limits have: of "first(user,ip)" both.
-func kindsOf(declarations []store.Declaration) []string {
-	var kinds []string
-	for _, d := range declarations {
-		for _, kind := range strings.FieldsFunc(d.Keys, func(r rune) bool { return strings.ContainsRune("(), |", r) }) {
-			if keyfuncs.Encode(kind, "x") != "" && !strings.HasPrefix(keyfuncs.Encode(kind, "x"), "invalid#") && !slices.Contains(kinds, kind) {
-				kinds = append(kinds, kind)
-			}
-		}
-	}
-	return kinds
-}
-
-// kindOf returns the kind of a key's first part, or "".
-func kindOf(key string) string {
-	if i := strings.IndexAny(key, ":#"); i > 0 {
-		return key[:i]
-	}
-	return ""
 }
 
 // explain asks the store and the heavy hitters about one key.

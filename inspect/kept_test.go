@@ -31,7 +31,7 @@ func (k keeper) Reset(ctx context.Context, checks []store.Check) error {
 func TestKeptLimitsAreNotReset(t *testing.T) {
 	t.Parallel()
 	in := start(t, keeper{memstore.New()})
-	status, answer := in.call(t, "POST", "api/v1/reset", `{"key":"mallory","limit":"global"}`)
+	status, answer := in.call(t, "POST", "api/v1/reset", `{"key":"all","limit":"global"}`)
 	if status != 409 || !strings.Contains(answer, "kept in a book") || !strings.Contains(answer, "Adjust") {
 		t.Errorf("a reset of a limit that is kept: %d %s", status, answer)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -23,8 +22,9 @@ type action struct {
 // aboutActionKeys is what help says of keys in actions.
 const aboutActionKeys = `
 
-KEY is a client as limits count it, such as user:42: explain and top show it, and
---json exactly. "-" reads it from standard input.`
+KEY is a client as limits count it, such as user:42, or what such a key is made of: a
+user, an address, an API key. An action on a key that no limit counts is an error.
+"-" reads it from standard input.`
 
 func (a *app) resetCommand() *cobra.Command {
 	var limit string
@@ -70,9 +70,9 @@ func (a *app) blockCommand() *cobra.Command {
 		Use:   "block KEY --for DURATION",
 		Short: "Deny all requests of a client for some time",
 		Long: `block denies all requests of a client under one limit, at once and on all instances.
-The limit must have a Penalty. If just one has, --limit can be left out.` + aboutActionKeys,
+If just one limit counts such keys, --limit can be left out.` + aboutActionKeys,
 		Example: `  weblimit block user:42 --for 10m
-  weblimit block ip:192.0.2.7 --for 7d --limit login`,
+  weblimit block 192.0.2.7 --for 7d --limit login`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if length == "" {
@@ -86,7 +86,7 @@ The limit must have a Penalty. If just one has, --limit can be left out.` + abou
 		},
 	}
 	c.Flags().StringVar(&length, "for", "", "how long: whole seconds, such as 90s, 10m, 12h, 7d (required)")
-	a.limitFlag(c, &limit, "under which limit; needed if several can block")
+	a.limitFlag(c, &limit, "under which limit; needed if several count this client")
 	return c
 }
 
@@ -156,11 +156,6 @@ func (a *app) act(ctx context.Context, path string, what action, done string) er
 		return err
 	}
 	defer to.close()
-	if path == "block" && what.Limit == "" {
-		if what.Limit, err = onlyThatBlocks(ctx, to); err != nil {
-			return err
-		}
-	}
 	answer, raw, err := post[actionAnswer](ctx, to, path, what)
 	if err != nil {
 		return err
@@ -180,25 +175,4 @@ func (a *app) act(ctx context.Context, path string, what action, done string) er
 		a.writeReach(to)
 	}
 	return nil
-}
-
-// onlyThatBlocks returns the limit under which clients can be blocked. It never chooses one of several.
-func onlyThatBlocks(ctx context.Context, to *connection) (string, error) {
-	answer, _, err := get[limitsAnswer](ctx, to, "limits")
-	if err != nil {
-		return "", err
-	}
-	var names []string
-	for _, l := range answer.Limits {
-		if l.CanBlock {
-			names = append(names, l.Name)
-		}
-	}
-	switch len(names) {
-	case 0:
-		return "", fmt.Errorf("%s: no limit has a Penalty, so none blocks anybody", to.where)
-	case 1:
-		return names[0], nil
-	}
-	return "", usagef("several limits can block: set --limit to one of %s", strings.Join(names, ", "))
 }

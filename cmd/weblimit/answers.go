@@ -61,7 +61,6 @@ type limitJSON struct {
 	Numbers   string      `json:"numbers"`
 	Window    string      `json:"window"`
 	Shadow    bool        `json:"shadow"`
-	CanBlock  bool        `json:"can_block"`
 	PerSecond rates       `json:"per_second"`
 	Minute    counts      `json:"minute"`
 	Suggest   *suggestion `json:"suggest"`

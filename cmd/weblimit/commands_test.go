@@ -71,6 +71,32 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// Somebody who writes a user's name means the key of the limit. What no limit counts is refused.
+func TestActionsOnWhatAKeyIsMadeOf(t *testing.T) {
+	t.Parallel()
+	a := startShared(t)
+	a.ask(t, "user:1", 1)
+	a.published(t, "user:1", 1)
+	for i, c := range []call{a.onPage, a.onRedis} {
+		user := []string{"alice", "bob"}[i]
+		wants(t, c.ok(t, "block", user, "--for", "10m", "--limit", "login"), "Blocked user:"+user+" under login, until")
+		if n := a.ask(t, "user:"+user, 3); n != 0 {
+			t.Errorf("blocked, and %d of 3 requests pass", n)
+		}
+		wants(t, c.ok(t, "unblock", user), "Unblocked user:"+user+" under login")
+		for _, args := range [][]string{
+			{"block", "ip:192.0.2.7", "--for", "10m", "--limit", "login"},
+			{"unblock", "ip:192.0.2.7", "--limit", "login"},
+			{"reset", "ip:192.0.2.7"},
+		} {
+			r := c.run(t, args...)
+			if r.code == 0 || !strings.Contains(r.err, "by user") || !strings.Contains(r.err, "looks like user:42") {
+				t.Errorf("%s: exit code %d\n%s%s", args, r.code, r.out, r.err)
+			}
+		}
+	}
+}
+
 // Outages and breakers that instances publish, and instances that have fallen silent, come first.
 func TestTopShowsInstancesInTrouble(t *testing.T) {
 	t.Parallel()

@@ -89,7 +89,7 @@ func (d *direct) declare(registry *store.Registry, s *top.Snapshot) {
 		l := &s.Limits[i]
 		rule, err := store.NewRule(l.Name, l.Numbers)
 		if err == nil {
-			err = registry.Register(store.Declaration{Rule: rule, Keys: kinds(l), Named: true, Shadow: l.Shadow})
+			err = registry.Register(store.Declaration{Rule: rule, Keys: l.Keys, Named: true, Shadow: l.Shadow})
 		}
 		if err != nil {
 			unknown = append(unknown, l.Name)
@@ -102,21 +102,6 @@ func (d *direct) declare(registry *store.Registry, s *top.Snapshot) {
 			"; ask an application, with --url"
 		d.note = strings.TrimPrefix(d.note+"; "+text, "; ")
 	}
-}
-
-// kinds returns the kinds of a limit's keys, such as "user, ip", from those of its top clients. With
-// them, a user can be looked up as 42, without the kind.
-func kinds(l *top.Limit) string {
-	var found []string
-	for i := range l.Clients {
-		key := l.Clients[i].Key
-		at := strings.IndexAny(key, ":#")
-		if at > 0 && !strings.Contains(key, "|") && !slices.Contains(found, key[:at]) && len(found) < 8 {
-			found = append(found, key[:at])
-		}
-	}
-	slices.Sort(found)
-	return strings.Join(found, ", ")
 }
 
 // reading is an exchange to which nothing is published.

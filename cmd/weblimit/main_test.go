@@ -114,10 +114,10 @@ type application struct {
 // limits are those of the tests' applications. Their windows are long, since a busy machine takes its time.
 func limits() []core.Limit {
 	return []core.Limit{
-		core.PerHour(5).By(keyfuncs.ClientIP()).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
-		core.Per(100, 90*24*time.Hour).FixedWindow().Jitter().By(keyfuncs.ClientIP()).Named("seasonal"),
-		core.PerMonth(1000, time.UTC).By(keyfuncs.ClientIP()).Named("monthly"),
-		core.PerHour(2).By(keyfuncs.ClientIP()).Named("trial").Shadow(),
+		core.PerHour(5).By(keyfuncs.User("id")).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
+		core.Per(100, 90*24*time.Hour).FixedWindow().Jitter().By(keyfuncs.User("id")).Named("seasonal"),
+		core.PerMonth(1000, time.UTC).By(keyfuncs.User("id")).Named("monthly"),
+		core.PerHour(2).By(keyfuncs.User("id")).Named("trial").Shadow(),
 	}
 }
 

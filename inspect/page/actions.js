@@ -17,7 +17,8 @@ let asked, opener, limits = [], most = 0;
 export function setLimits(all, maxBlock) { limits = all.filter((l) => l.can_block && l.here); most = maxBlock; }
 export const canBlock = () => limits.length > 0;
 
-export function ask(action, key = '', limit = '') {
+// ask opens the dialog. likely is the client that may be meant, if there is no key.
+export function ask(action, key = '', limit = '', likely = '') {
   const words = asks[action];
   asked = action;
   opener = document.activeElement;
@@ -26,7 +27,7 @@ export function ask(action, key = '', limit = '') {
   text($('dialog-ok'), words.ok);
   $('dialog-error').hidden = true;
   $('dialog-ok').disabled = false;
-  $('dialog-key').value = key;
+  $('dialog-key').value = key || likely;
   $('dialog-key').readOnly = key !== '';
   $('field-limit').hidden = action !== 'block' && limit === '';
   $('field-time').hidden = action !== 'block';
@@ -37,6 +38,7 @@ export function ask(action, key = '', limit = '') {
   if (action !== 'block' && !limit) $('dialog-limit').replaceChildren();
   $('dialog').showModal();
   $(key ? 'dialog-ok' : 'dialog-key').focus();
+  if (!key) $('dialog-key').select();
 }
 
 export function cancel() {

@@ -208,7 +208,7 @@ document.addEventListener('click', (e) => {
   if (what === 'explain') explainer.explain(key);
   else if (what === 'close') explainer.close();
   else if (what === 'cancel') actions.cancel();
-  else if (what === 'ask') actions.ask(action, key, limit);
+  else if (what === 'ask') actions.ask(action, key, limit, explainer.client());
 });
 $('lookup').addEventListener('submit', (e) => {
   e.preventDefault();

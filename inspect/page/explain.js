@@ -25,8 +25,13 @@ export async function explain(query, { focus = true } = {}) {
 
 export const refresh = () => current && explain(current.query, { focus: false });
 
+// shown is the client that is explained, if it is one.
+let shown = '';
+export const client = () => shown;
+
 export function close() {
   current = undefined;
+  shown = '';
   $('explain').hidden = true;
   $('query').focus();
 }
@@ -35,6 +40,7 @@ let mayAct = false;
 export const setMayAct = (may) => { mayAct = may; };
 
 function show(answer, focus) {
+  shown = answer.keys.length === 1 ? answer.keys[0].key : '';
   const panel = $('explain');
   const drawn = panel.cloneNode(false);
   drawn.append(

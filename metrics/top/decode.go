@@ -73,8 +73,14 @@ func (d *decoder) limit() (l Limit) {
 	l.Quota, l.Burst, l.Window = d.count(), d.count(), d.duration()
 	flags := d.byte()
 	l.Shadow, l.Use.most = flags&flagShadow != 0, flags&flagMost != 0
-	if flags > flagShadow|flagMost {
+	if flags > flagShadow|flagMost|flagKeys {
 		d.fail("unknown flags")
+	}
+	if flags&flagKeys != 0 {
+		l.Keys = d.ascii(maxKinds)
+		if l.Keys == "" {
+			d.fail("keys that are made of nothing")
+		}
 	}
 	l.Versions = d.versions()
 	l.Numbers = d.numbers(&l)
@@ -91,15 +97,9 @@ func (d *decoder) limit() (l Limit) {
 }
 
 func (d *decoder) client() (c Client) {
-	c.Key = d.text(maxKey)
+	c.Key = d.ascii(maxKey)
 	if c.Key == "" {
 		d.fail("a client without a key")
-	}
-	for i := range len(c.Key) {
-		if c.Key[i] < ' ' || c.Key[i] > '~' {
-			d.fail("a key that is not printable")
-			break
-		}
 	}
 	for _, counts := range [...]*Counts{&c.Minute, &c.Hour} {
 		*counts = Counts{Requests: d.count(), Denied: d.count(), WouldDeny: d.count()}
@@ -257,6 +257,18 @@ func (d *decoder) text(most int) string {
 		return ""
 	}
 	return string(d.bytes(int(n)))
+}
+
+// ascii decodes a text of printable ASCII.
+func (d *decoder) ascii(most int) string {
+	s := d.text(most)
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			d.fail("a text with what is no printable ASCII")
+			break
+		}
+	}
+	return s
 }
 
 func (d *decoder) name() string {

@@ -20,7 +20,7 @@ import (
 //	health     see Health.append
 //	limits     number | limit | …
 //	limit      name | algorithm | quota | burst | nanoseconds of the window | flags
-//	           | versions | numbers | clients | seconds | minutes | use
+//	           | what its keys are made of, if the flags say so | versions | numbers | clients | seconds | minutes | use
 //	clients    number | client | …
 //	client     key | minute: requests, denied, would deny | hour: the same
 //	           | used, in millionths | when | seen | denial
@@ -48,7 +48,12 @@ const (
 const (
 	flagShadow = 1 << iota
 	flagMost
+	flagKeys
 )
+
+// maxKinds is how many bytes the text of what a limit's keys are made of has at most. A longer one is
+// left out.
+const maxKinds = 256
 
 // MarshalBinary encodes the snapshot. The encoding has a version: later releases read it,
 // and an older one that can't says so.
@@ -119,7 +124,13 @@ func (l *Limit) append(dst []byte, base tick) []byte {
 	if l.Use.most {
 		flags |= flagMost
 	}
+	if l.Keys != "" {
+		flags |= flagKeys
+	}
 	dst = append(dst, flags)
+	if l.Keys != "" {
+		dst = appendText(dst, l.Keys)
+	}
 	dst = appendVersions(dst, l.Versions)
 	dst = appendNumbers(dst, l.Name, &l.Numbers)
 	dst = binary.AppendUvarint(dst, uint64(len(l.Clients)))

@@ -41,6 +41,9 @@ func mergeLimits(several []*Limit) Limit {
 		if merged.Quota == 0 { // it has decided in outages only
 			merged.Algorithm, merged.Quota, merged.Burst, merged.Window, merged.Shadow = l.Algorithm, l.Quota, l.Burst, l.Window, l.Shadow
 		}
+		if merged.Keys == "" {
+			merged.Keys = l.Keys
+		}
 		if merged.Numbers.Quota == 0 {
 			merged.Numbers = l.Numbers
 		}

@@ -52,6 +52,10 @@ type Limit struct {
 	// configurations have no version.
 	Versions []string
 
+	// Keys says what the limit's keys are made of, such as "ip" or "first(user,ip)": the kind of
+	// its key function. It is "" if that is not known.
+	Keys string
+
 	// Numbers are all numbers of the limit, of which store.NewRule makes its rule: for commands
 	// that read or change what the store keeps without having the limit. They are zero if
 	// they are not known, as for a calendar in a time zone that this machine does not have.

@@ -22,6 +22,7 @@ type Tracker struct {
 	clock  atomic.Int64          // a tick, set in the background: reading the time costs as much as all the rest
 
 	health health
+	kinds  kinds
 
 	mu sync.Mutex // held while limits are added and while the state changes
 
@@ -144,6 +145,7 @@ func (t *Tracker) snapshot(n, atMost int) *Snapshot {
 	group := state.secret.group()
 	for _, l := range *state.limits.Load() {
 		out := l.snapshot(now, n, atMost)
+		out.Keys = t.kinds.of(out.Name)
 		out.Use.group = group
 		s.Limits = append(s.Limits, out)
 		s.Instances[0].Versions = mergeVersions(s.Instances[0].Versions, out.Versions)

@@ -78,6 +78,25 @@ func TestAnOperatorBlocksAClientByKeyboard(t *testing.T) {
 	p.check(t)
 }
 
+// The dialog of "Block a client" begins with the client that is explained, and takes what its key is made of.
+func TestTheDialogKnowsWhoIsMeant(t *testing.T) {
+	t.Parallel()
+	in := start(t, redistest.Shared(t), redistest.Prefix(t), "one")
+	in.request("/", "X-User", "mallory")
+	p := open(t, in)
+	p.run(t, chromedp.Focus(chromedp.CSS(`#query`)), chromedp.KeyEvent("mallory"), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.querySelector('#explain:not([hidden]) .verdict')?.innerText.includes('Allowed now')`)
+	p.run(t, chromedp.Focus(chromedp.CSS(`#blocks [data-do=ask-block]`)), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.getElementById('dialog').open && document.getElementById('dialog-key').value === 'header.x-user:mallory'`)
+	p.run(t, chromedp.KeyEvent("user:mallory"), chromedp.KeyEvent(kb.Enter)) // what was there is selected, so this replaces it
+	p.await(t, `document.getElementById('dialog-error').innerText.includes('counts by header.x-user')`)
+	p.run(t, chromedp.Evaluate[chromedp.Void](`document.getElementById('dialog-key').select()`), chromedp.KeyEvent("mallory"), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `!document.getElementById('dialog').open`)
+	within(t, in, "mallory", http.StatusTooManyRequests)
+	p.await(t, `document.querySelector('#blocks tbody').innerText.includes('mallory')`)
+	p.check(t, "422 (Unprocessable Entity)")
+}
+
 // Keys and labels that are HTML are shown as they are.
 func TestKeysAndLabelsAreText(t *testing.T) {
 	t.Parallel()

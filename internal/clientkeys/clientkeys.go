@@ -1,0 +1,240 @@
+// Package clientkeys tells which keys a limit can count, and which of them somebody means who writes
+// an address or a user's name. What a limit counts is given as in store.Declaration.Keys: the kind
+// of its key function, such as "ip", "first(user,ip)" or "join(ip,route)".
+package clientkeys
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Match reports whether a limit by kinds can count key, in the form that stores have it. It is true
+// for kinds that are not known.
+func Match(kinds, key string) bool {
+	all := combinations(kinds)
+	return len(all) == 0 || slices.ContainsFunc(all, func(kinds []string) bool { return matches(kinds, key) })
+}
+
+// Meant returns the keys of a limit by kinds that text can stand for, in the form that stores have
+// them: the one key that it is, such as "ip:192.0.2.7", or else what it is as a value of each kind.
+// Limits by several kinds together have only whole keys, such as "ip:192.0.2.7|route:/login". What is a key
+// of another kind is not taken for a value: nobody means the user whose name is "ip:192.0.2.7".
+func Meant(kinds, text string) (keys []string) {
+	all := combinations(kinds)
+	for _, kinds := range all {
+		if key, ok := whole(kinds, text); ok && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) > 0 || ofAKind(text) {
+		return keys
+	}
+	for _, kinds := range all {
+		if len(kinds) != 1 || kinds[0] == "all" {
+			continue
+		}
+		if key, ok := part(kinds[0], text); ok && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// ofAKind reports whether text is a key of one of the kinds that each application can have.
+func ofAKind(text string) bool {
+	at := strings.IndexAny(text, ":#")
+	if at < 0 {
+		return false
+	}
+	switch kind := text[:at]; kind {
+	case "ip", "user", "tenant", "apikey", "route", "method", "host", "basic", "join", "key":
+		return true
+	default:
+		name, _, found := strings.Cut(kind, ".")
+		return found && slices.Contains([]string{"header", "cookie", "param", "query"}, name)
+	}
+}
+
+// Kinds returns the kinds of which keys of one part are.
+func Kinds(kinds string) (single []string) {
+	for _, kinds := range combinations(kinds) {
+		if len(kinds) == 1 && kinds[0] != "all" && !slices.Contains(single, kinds[0]) {
+			single = append(single, kinds[0])
+		}
+	}
+	return single
+}
+
+// Example returns what a key of a limit by kinds looks like, such as `ip:192.0.2.7`. It is "" for
+// kinds that are not known.
+func Example(kinds string) string {
+	all := combinations(kinds)
+	if len(all) == 0 {
+		return ""
+	}
+	parts := make([]string, len(all[0]))
+	for i, kind := range all[0] {
+		switch kind {
+		case "all":
+			parts[i] = kind
+		case "ip":
+			parts[i] = "ip:192.0.2.7"
+		case "route":
+			parts[i] = "route:/login"
+		default:
+			parts[i] = keyfuncs.Encode(kind, "42")
+		}
+	}
+	return strings.Join(parts, "|")
+}
+
+// whole returns the key that text is, if it has a part of each kind, with its parts as limits write
+// them.
+func whole(kinds []string, text string) (string, bool) {
+	if matches(kinds, text) {
+		return text, true
+	}
+	parts := strings.Split(text, "|")
+	if len(parts) != len(kinds) {
+		return "", false
+	}
+	for i, kind := range kinds {
+		value, ok := strings.CutPrefix(parts[i], kind+":")
+		switch {
+		case matchesPart(kind, parts[i]):
+		case !ok:
+			return "", false
+		default:
+			if parts[i], ok = part(kind, value); !ok {
+				return "", false
+			}
+		}
+	}
+	return keyfuncs.EncodeJoin(parts...), true
+}
+
+// part returns the part of a key that a value gives.
+func part(kind, value string) (string, bool) {
+	if value = strings.TrimSpace(value); value == "" {
+		return "", false
+	}
+	key := keyfuncs.Encode(kind, value)
+	if kind == "ip" {
+		if network, err := netip.ParsePrefix(value); err == nil && network.Addr().Is6() {
+			key = "ip:" + network.Masked().String()
+		}
+	}
+	return key, matchesPart(kind, key)
+}
+
+func matches(kinds []string, key string) bool {
+	const hash = 22 // characters
+	if rest, ok := strings.CutPrefix(key, "join#"); ok && len(kinds) > 1 && len(rest) == hash {
+		return true
+	}
+	for i, kind := range kinds {
+		first, rest, more := strings.Cut(key, "|")
+		if more != (i < len(kinds)-1) || !matchesPart(kind, first) {
+			return false
+		}
+		key = rest
+	}
+	return true
+}
+
+// matchesPart reports whether a key function of the kind can have written a part.
+func matchesPart(kind, part string) bool {
+	if kind == "all" {
+		return part == kind
+	}
+	rest, ok := strings.CutPrefix(part, kind)
+	if len(rest) < 2 || !ok {
+		return false
+	}
+	switch value := rest[1:]; {
+	case rest[0] == '#':
+		return kind != "ip" // an address is never hashed
+	case rest[0] != ':':
+		return false
+	case kind == "ip":
+		if network, err := netip.ParsePrefix(value); err == nil {
+			return network.Addr().Is6() && network.Masked().String() == value
+		}
+		addr, err := netip.ParseAddr(value)
+		return err == nil && addr.Is4()
+	default:
+		// A value that limits would have hashed stands in none of their keys.
+		return keyfuncs.Encode(kind, value) == part
+	}
+}
+
+// mostCombinations bounds what is made of one text.
+const mostCombinations = 64
+
+// combinations returns the kinds of which the parts of keys are, one slice for each way in which a key
+// can be made; none if kinds is not understood.
+func combinations(kinds string) [][]string {
+	kinds, _, _ = strings.Cut(kinds, " once per ")
+	all, rest, ok := alternatives(kinds)
+	if !ok || rest != "" {
+		return nil
+	}
+	return all
+}
+
+// alternatives reads kinds that are separated by commas, of which a key has one.
+func alternatives(text string) (all [][]string, rest string, ok bool) {
+	for rest = text; ; rest = rest[1:] {
+		var one [][]string
+		if one, rest, ok = oneOf(strings.TrimLeft(rest, " ")); !ok {
+			return nil, "", false
+		}
+		if all = append(all, one...); len(all) > mostCombinations {
+			return nil, "", false
+		}
+		if !strings.HasPrefix(rest, ",") {
+			return all, rest, true
+		}
+	}
+}
+
+// oneOf reads a kind, first(…) or join(…).
+func oneOf(text string) (all [][]string, rest string, ok bool) {
+	if inside, found := strings.CutPrefix(text, "first("); found {
+		if all, rest, ok = alternatives(inside); ok {
+			rest, ok = strings.CutPrefix(rest, ")")
+		}
+		return all, rest, ok
+	}
+	if inside, found := strings.CutPrefix(text, "join("); found {
+		all = [][]string{nil}
+		for rest = inside; ; rest = rest[1:] {
+			var next, longer [][]string
+			if next, rest, ok = oneOf(rest); !ok || len(all)*len(next) > mostCombinations {
+				return nil, "", false
+			}
+			for _, before := range all {
+				for _, kinds := range next {
+					longer = append(longer, slices.Concat(before, kinds))
+				}
+			}
+			all = longer
+			if !strings.HasPrefix(rest, ",") {
+				rest, ok = strings.CutPrefix(rest, ")")
+				return all, rest, ok
+			}
+		}
+	}
+	end := strings.IndexAny(text, "(),| ")
+	if end < 0 {
+		end = len(text)
+	}
+	kind := text[:end]
+	if kind != "all" && (kind == "" || strings.HasPrefix(keyfuncs.Encode(kind, "x"), "invalid#")) {
+		return nil, "", false
+	}
+	return [][]string{{kind}}, text[end:], true
+}
