@@ -32,7 +32,7 @@ func newCatalog(config Config, before *Limiter) (*Limiter, error) {
 		limits[i] = guarding
 	}
 	config.Limits, config.catalog = limits, true
-	if before != nil && config.Store.Registry() != before.shared.Registry {
+	if before != nil && config.Store.Registry().Root() != before.shared.Registry {
 		return nil, errors.New("weblimit: a catalog can't change its store")
 	}
 	l, err := build(config, before)

@@ -38,7 +38,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	if from.Store != nil && from.Store.Registry() == nil {
 		return errors.New("weblimit: Config.Fallback: the store's Registry is nil")
 	}
-	if from.Store == l.store || from.Store != nil && from.Store.Registry() == l.shared.Registry {
+	if from.Store == l.store || from.Store != nil && from.Store.Registry().Root() == l.shared.Registry {
 		return errors.New("weblimit: Config.Fallback: the store can't stand in for itself")
 	}
 	if len(from.Limits) > store.MaxChecks {
@@ -49,6 +49,9 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	for i := range from.Limits {
 		to := &f.limits[i]
 		if err := l.prepare(to, from.Limits[i], 1); err != nil {
+			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
+		}
+		if err := from.Limits[i].suitsStore(from.Store); err != nil {
 			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
 		}
 		for j := range i {

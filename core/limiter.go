@@ -138,6 +138,9 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
+		if err := from.suitsStore(config.Store); err != nil {
+			return nil, err
+		}
 		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow}
 		if names[all[i].Rule.Name] {
 			return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", all[i].Rule.Name)

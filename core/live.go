@@ -89,7 +89,7 @@ func replace(limiters []*Limiter, configs []Config) error {
 			stores.add(before, nil)
 			continue
 		}
-		if registry := configs[i].Store.Registry(); registry != before.shared.Registry {
+		if registry := configs[i].Store.Registry().Root(); registry != before.shared.Registry {
 			return errors.New("weblimit: a limiter can't change its store")
 		}
 		after, err := build(configs[i], before)

@@ -42,6 +42,10 @@ func init() {
 	seam.NewCatalog = newCatalog
 	seam.DecideSome = (*Limiter).decideSome
 	seam.GiveBackSome = (*Limiter).giveBackSome
+	seam.ForStore = func(l Limit, suits func(Store) error) Limit {
+		l.suits = suits
+		return l
+	}
 	seam.LowerRule = Limit.lowerRule
 	seam.Local = func(s Store) Store { return sharedBy(s).local }
 }

@@ -38,7 +38,7 @@ type sharedKey struct{}
 
 // sharedBy returns what the limiters of a store share.
 func sharedBy(s Store) *shared {
-	registry := s.Registry()
+	registry := s.Registry().Root()
 	return registry.Attach(sharedKey{}, func() any {
 		return &shared{Registry: registry, local: memstore.New(), start: time.Now()}
 	}).(*shared)

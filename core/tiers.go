@@ -14,7 +14,8 @@ import (
 // takes quota, window, burst, algorithm, jitter and soft limit from the limit that f
 // returns. Name, key, cost and everything else stay. The zero Limit stands for the
 // limit's own numbers. So does a tier that can never work, which is logged as
-// [AdviceTier].
+// [AdviceTier]. One that holds less than a request costs is logged as well, and denies the
+// request: the limit's own numbers may be a larger plan's.
 //
 // What a client has used stays used when its tier changes, up to the new burst: with
 // 60 of 100 used, a raise to 200 leaves 140, a cut to 70 leaves 10, and a cut to 50
@@ -24,7 +25,6 @@ import (
 // f is called for each request, concurrently, and must be fast. Have it read headers by
 // [keyfuncs.HeaderOf]: a request with a second line of one is then denied with status 400.
 func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {
-	l.settings.setTo(setTiers, f == nil)
 	l.tiers = f
 	return l
 }
@@ -35,7 +35,7 @@ func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {
 type tiers struct {
 	choose func(keyfuncs.Request) Limit
 	base   *Rule // of the limit itself
-	cost   int64 // of a request; a tier must hold it
+	cost   int64 // of a request; a tier that can't hold it denies
 	advise func(Advice, string)
 
 	// known is copied to add a tier, and the map itself never changes. A sync.Map
@@ -64,14 +64,17 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 		}
 	}
 	// Everything else of l is ignored, so it must not be checked.
-	l = Limit{name: t.base.Name, cost: t.cost, numbers: n, wait: t.base.Wait}
+	l = Limit{name: t.base.Name, cost: 1, numbers: n, wait: t.base.Wait}
 	rule, err := l.Rule()
 	if err == nil && (rule.Algorithm == store.Concurrency) != (t.base.Algorithm == store.Concurrency) {
 		err = fmt.Errorf("weblimit: limit %q: a tier must be a concurrency limit if the limit is one, and only then", l.name)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		t.advise(AdviceTier, unprefixed(err))
 		rule = *t.base
+	case t.cost > rule.Burst:
+		t.advise(AdviceTier, fmt.Sprintf("limit %q: cost %d can never fit: the tier holds at most %d, and denies such requests", l.name, t.cost, rule.Burst))
 	}
 	if t.full.Load() {
 		return &rule

@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -135,7 +136,6 @@ func TestATierThatCanNeverWork(t *testing.T) {
 		{"no window", "window must be at least 1ms, got 0s", core.Per(5, 0)},
 		{"a burst of a fixed window", "Burst belongs to a token bucket, not to a fixed window", core.PerHour(30).FixedWindow().Burst(30)},
 		{"jitter of a token bucket", "jitter belongs to windows, not to a token bucket", core.PerHour(30).Jitter()},
-		{"less than the limit's cost", "cost 3 can never fit: the limit holds at most 2", core.PerHour(2)},
 		{"more than can be counted", "quota 9223372036854775807 and burst 9223372036854775807 per 1h0m0s are too large to count exactly", core.PerHour(1<<63 - 1)},
 		{"too large a log", "a sliding log remembers each request: quota must be at most 5000, got 5001 (SlidingWindow has no such bound)", core.PerHour(5001).SlidingLog()},
 	} {
@@ -153,6 +153,19 @@ func TestATierThatCanNeverWork(t *testing.T) {
 			wantDecision(t, "numbers that work", l.Allow(on(core.PerHour(30).FixedWindow(), 1)), true, core.ReasonWithinLimit, 21)
 		})
 	}
+}
+
+// A tier below a request's cost denies: the limit's own numbers may be those of a larger plan.
+// Not parallel: advice belongs to the process.
+func TestATierBelowTheCost(t *testing.T) {
+	advice := newAdvice()
+	store, _ := at()
+	l := newLimiter(t, core.Config{Store: store, Logger: advice.logger, Limits: []core.Limit{
+		everyone(100).Named("api").Cost(3).Tiers(plan),
+	}})
+	wantDecision(t, "a cost that can never fit", l.Allow(on(core.PerHour(2), 1)), false, core.ReasonNeverFits, 2)
+	advice.want(t, core.AdviceTier, `weblimit: limit "api": cost 3 can never fit: the tier holds at most 2, and denies such requests`)
+	wantDecision(t, "the limit's own numbers", l.Allow(on(core.Limit{}, 1)), true, core.ReasonWithinLimit, 97)
 }
 
 // A function that makes up numbers as it goes takes no more memory, and each
@@ -223,6 +236,15 @@ func TestTiersDuringAnOutage(t *testing.T) {
 			b, _ := d.Binding()
 			check.Equal(t, "a quarter of the limit", b.Rule.Quota, tt.quota)
 		})
+	}
+}
+
+func TestTiersOfNothingIsNoTiers(t *testing.T) {
+	t.Parallel()
+	d := limiterOn(t, core.NewMemory(), everyone(5).Tiers(nil)).Allow(&request{})
+	wantDecision(t, "the limit's own numbers", d, true, core.ReasonWithinLimit, 4)
+	if got := told(d).Get("RateLimit-Policy"); !strings.HasPrefix(got, `"default";q=5`) {
+		t.Errorf("the policy is %q", got)
 	}
 }
 

@@ -39,6 +39,17 @@ func (l Limit) Rule() (Rule, error) {
 	return r, nil
 }
 
+// suitsStore returns an error if the limit belongs to another store, such as that of a book.
+func (l *Limit) suitsStore(s Store) error {
+	if l.suits == nil {
+		return nil
+	}
+	if err := l.suits(s); err != nil {
+		return fmt.Errorf("weblimit: limit %q: %s", l.name, unprefixed(err))
+	}
+	return nil
+}
+
 func (l *Limit) validate() error {
 	n := &l.numbers
 	switch {
@@ -74,9 +85,6 @@ func (l *Limit) validate() error {
 		return errors.New("Penalty and Wait can be combined on a token bucket only: under other algorithms a waiting request asks again and again, and each denial would count")
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
-	}
-	if err := l.settings.validate(); err != nil {
-		return err
 	}
 	if err := l.slow.validate(); err != nil {
 		return err

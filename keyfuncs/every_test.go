@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/clientkeys"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -115,6 +116,9 @@ func TestEveryKeyIsStorableAndAsEncodeWritesIt(t *testing.T) {
 					continue
 				}
 				wantStorable(t, key)
+				if !clientkeys.Match(e.kind, key) {
+					t.Errorf("%s: %q is no key of the kind %q, by which tools tell keys that a limit counts", name, key, e.kind)
+				}
 				switch e.text {
 				case "":
 					wantKey(t, f, r, keyfuncs.Encode(e.kind, value))

@@ -69,9 +69,9 @@ func attach(ctx context.Context, config Config, l ledger) (*Book, error) {
 		d := &declarations[i]
 		rule, err := d.rule()
 		if err == nil && b.rules.keeps(&rule) {
-			_, err = b.rules.kept(&rule)
+			err = b.rules.attach(&rule, d.keys)
 		}
-		b.attached[d.name] = Limit{Name: d.name, Declared: d.at, Err: err}
+		b.attached[d.name] = Limit{Name: d.name, Keys: d.keys, PerTenant: d.perTenant, Declared: d.at, Err: err}
 	}
 	b.refusing = &noStore{err: errAttached}
 	if err := b.refusing.Registry().OnRegister(func(store.Declaration) error { return errAttached }); err != nil {
@@ -81,8 +81,9 @@ func attach(ctx context.Context, config Config, l ledger) (*Book, error) {
 	return b, nil
 }
 
-// declaredBy is the version of the tables from which on processes declare their limits.
-const declaredBy = 3
+// declaredBy is the version of the tables from which on processes declare their limits with what
+// tools need of them.
+const declaredBy = 5
 
 // check reports whether the tables are there, and of a version that this process can use.
 func (l *pgLedger) check(ctx context.Context) error {
@@ -107,23 +108,24 @@ func (l *pgLedger) declare(ctx context.Context, all []declaration) error {
 	var batch pgx.Batch
 	for i := range all { // in order, so that processes don't wait for each other in a circle
 		d := &all[i]
-		batch.Queue(l.sql(`INSERT INTO {schema}.declared (limit_name, unit, day, zone, january, july, period, quota, soft)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-			ON CONFLICT (limit_name) DO UPDATE SET (unit, day, zone, january, july, period, quota, soft, at) =
-			(excluded.unit, excluded.day, excluded.zone, excluded.january, excluded.july, excluded.period, excluded.quota, excluded.soft, excluded.at)`),
-			d.name, d.unit.String(), d.day, d.zone, d.january, d.july, d.period, d.quota, d.soft)
+		batch.Queue(l.sql(`INSERT INTO {schema}.declared (limit_name, unit, day, zone, january, july, period, quota, soft, keys, per_tenant)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+			ON CONFLICT (limit_name) DO UPDATE SET (unit, day, zone, january, july, period, quota, soft, keys, per_tenant, at) =
+			(excluded.unit, excluded.day, excluded.zone, excluded.january, excluded.july, excluded.period, excluded.quota, excluded.soft,
+			excluded.keys, excluded.per_tenant, excluded.at)`),
+			d.name, d.unit.String(), d.day, d.zone, d.january, d.july, d.period, d.quota, d.soft, d.keys, d.perTenant)
 	}
 	return l.pool.SendBatch(ctx, &batch).Close()
 }
 
 func (l *pgLedger) declarations(ctx context.Context) ([]declaration, error) {
-	rows, err := l.pool.Query(ctx, l.sql(`SELECT limit_name, unit, day, zone, january, july, period, quota, soft, at FROM {schema}.declared ORDER BY 1`))
+	rows, err := l.pool.Query(ctx, l.sql(`SELECT limit_name, unit, day, zone, january, july, period, quota, soft, keys, per_tenant, at FROM {schema}.declared ORDER BY 1`))
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d declaration, err error) {
 		var unit string
-		err = row.Scan(&d.name, &unit, &d.day, &d.zone, &d.january, &d.july, &d.period, &d.quota, &d.soft, &d.at)
+		err = row.Scan(&d.name, &unit, &d.day, &d.zone, &d.january, &d.july, &d.period, &d.quota, &d.soft, &d.keys, &d.perTenant, &d.at)
 		if d.unit = store.CalendarMonth; unit == store.CalendarDay.String() {
 			d.unit = store.CalendarDay
 		}

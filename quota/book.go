@@ -88,7 +88,7 @@ func makeBook(config Config, l ledger, p patience) (*Book, error) {
 		return nil, fmt.Errorf("weblimit: quota: Config.Store: a %T can't be told what clients have used: it is no store.Restorer", config.Store)
 	}
 	b.restorer = restorer
-	b.store = bookStore{Store: config.Store, book: b}
+	b.store = bookStore{Store: config.Store, book: b, registry: config.Store.Registry().View()}
 	b.rules.init(config.Limits, config.Levels)
 	b.table.init(config.MaxAccounts)
 	b.health.registry = config.Store.Registry()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // changeKind is what a change does.
@@ -157,7 +158,16 @@ func (f *facts) units(t *terms, start int64) int64 {
 // In each period the plan's own units are used first, then credits, the first to expire
 // first. A credit counts in every period that ends after it was made and begins before it
 // expires. Whatever goes beyond is overage.
+//
+// The hard limit is at least 1: a limit can't hold less.
 func (f *facts) allowance(start, end, used int64, own terms) Allowance {
+	a := f.unbounded(start, end, used, own)
+	a.Hard = max(a.Hard, 1)
+	return a
+}
+
+// unbounded returns the allowance with a hard limit that can be 0 or less.
+func (f *facts) unbounded(start, end, used int64, own terms) Allowance {
 	var credits []change
 	for i := range f.changes {
 		if f.changes[i].kind == changeCredit {
@@ -179,10 +189,32 @@ func (f *facts) allowance(start, end, used int64, own terms) Allowance {
 		}
 	}
 	units := f.units(&t, start)
-	a.Hard = max(sum(sum(t.hard, a.Adjusted), a.Credits), 1)
+	a.Hard = sum(sum(t.hard, a.Adjusted), a.Credits)
 	a.CreditsUsed = min(max(used-units, 0), a.Credits)
 	a.Overage = max(used-sum(units, a.Credits), 0)
 	return a
+}
+
+// wantHard returns an error if a change would leave a tenant a hard limit below 1 in the period from
+// start until end. The tenant would have 1 unit, which nobody has asked for.
+func (f *facts) wantHard(c *change, start, end int64, own terms) error {
+	if slices.ContainsFunc(f.changes, func(before change) bool { return before.operation == c.operation }) {
+		return nil // a repeat
+	}
+	before := f.unbounded(start, end, 0, own).Hard
+	made := *c
+	made.at = min(f.now, end-1)
+	after := facts{now: f.now, periods: f.periods, changes: append(slices.Clone(f.changes), made)}
+	hard := after.unbounded(start, end, 0, own).Hard
+	if hard >= 1 {
+		return nil
+	}
+	mend := "to deny all requests, block the tenant: see core.Limiter.Block"
+	if c.kind == changeAdjust && before > 1 {
+		mend = fmt.Sprintf("%d units fewer are possible; %s", before-1, mend)
+	}
+	return fmt.Errorf("weblimit: quota: %s would make the hard limit %d in the period from %s, and the least is 1: %s",
+		c.inWords(), hard, timeOf(start).Format(time.RFC3339), mend)
 }
 
 // draw takes units from credits that count in a period, in order.

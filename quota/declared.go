@@ -23,6 +23,8 @@ type declaration struct {
 	january, july int   // seconds east of Greenwich
 	period        int64 // store.Integers.Unit
 	quota, soft   int64
+	keys          string    // store.Declaration.Keys; "" if a process of an earlier version has declared it
+	perTenant     bool      // tenants have numbers of their own
 	at            time.Time // by the ledger's clock
 }
 
@@ -88,8 +90,7 @@ func (b *Book) declareLimits(ctx context.Context) error {
 		if k == nil || !k.registered() {
 			continue
 		}
-		rule := k.declared()
-		d := declarationOf(&rule)
+		d := k.declaration()
 		now = append(now, d)
 		if !slices.Contains(b.declared, d) {
 			fresh = append(fresh, d)
@@ -115,6 +116,14 @@ type Limit struct {
 	// has no name if Err is set.
 	Rule store.Rule
 
+	// Keys is what the limit's keys are made of, such as "tenant": see [keyfuncs.Func.Kind]. It is
+	// empty if no process of this version has declared the limit.
+	Keys string
+
+	// PerTenant says that tenants have numbers of their own: see [Book.PerTenant]. Plans, credits and
+	// adjustments of other limits change statements, and no decision.
+	PerTenant bool
+
 	// Declared is when a process has declared the rule. Zero but for an attached book.
 	Declared time.Time
 
@@ -129,12 +138,17 @@ func (b *Book) Limits() []Limit {
 	var all []Limit
 	for _, name := range b.rules.names() {
 		if k := b.rules.named(name); k != nil {
-			all = append(all, Limit{Name: name, Rule: k.declared(), Declared: b.attached[name].Declared})
+			d := k.declaration()
+			l := Limit{Name: name, Rule: k.declared(), Keys: d.keys, PerTenant: d.perTenant}
+			if a, attached := b.attached[l.Name]; attached {
+				l.Declared, l.Keys, l.PerTenant = a.Declared, a.Keys, a.PerTenant
+			}
+			all = append(all, l)
 		}
 	}
-	for name, l := range b.attached {
+	for _, l := range b.attached {
 		if l.Err != nil {
-			all = append(all, Limit{Name: name, Declared: l.Declared, Err: l.Err})
+			all = append(all, l)
 		}
 	}
 	slices.SortFunc(all, func(a, b Limit) int { return cmp.Compare(a.Name, b.Name) })

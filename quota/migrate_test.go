@@ -30,7 +30,7 @@ func TestMigrationsAtTheSameTimeAndTwice(t *testing.T) {
 	}
 	group.Wait()
 	var versions int
-	if err := connect(t, database).QueryRow(t.Context(), "SELECT count(*) FROM weblimit.migration").Scan(&versions); err != nil || versions != 4 {
+	if err := connect(t, database).QueryRow(t.Context(), "SELECT count(*) FROM weblimit.migration").Scan(&versions); err != nil || versions != 5 {
 		t.Errorf("%d versions, %v", versions, err)
 	}
 }

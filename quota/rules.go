@@ -3,6 +3,7 @@ package quota
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -29,9 +30,11 @@ type kept struct {
 	days   *store.Rule // whose periods are the days in the limit's time zone
 	shards [shardCount]shard
 
-	mu    sync.Mutex
-	rule  store.Rule // as it was declared. Guarded by mu.
-	known bool       // a limiter has registered it. Guarded by mu.
+	mu        sync.Mutex
+	rule      store.Rule // as it was declared. Guarded by mu.
+	keys      string     // store.Declaration.Keys, or "". Guarded by mu.
+	perTenant string     // kind of the tenants of PerTenant, or "". Guarded by mu.
+	inUse     bool       // a limiter has registered it. Guarded by mu.
 }
 
 // twin is a rule that is kept, and what the book needs of it.
@@ -58,6 +61,9 @@ func (r *rules) register(d store.Declaration) error {
 		}
 		return nil
 	}
+	if d.On.Root() == d.On { // and not on that of a book: several can be over one store, as in tests of several processes
+		return fmt.Errorf("weblimit: limit %q: its limiter is on the store under a book, where nothing is billed: give it book.Store(); if the book is not to keep this limit, name those that it keeps in quota.Config.Limits", rule.Name)
+	}
 	if _, err := rule.Ledger(); err != nil {
 		return err
 	}
@@ -67,7 +73,36 @@ func (r *rules) register(d store.Declaration) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rule, k.known = rule, true
+	if keys, _, _ := strings.Cut(d.Keys, " once per "); k.perTenant != "" && k.perTenant != keys {
+		return fmt.Errorf("weblimit: limit %q: it counts by %s, and PerTenant gives numbers to %s: leave out By, whose place PerTenant takes", rule.Name, keys, k.perTenant)
+	}
+	k.rule, k.keys, k.inUse = rule, d.Keys, true
+	return nil
+}
+
+// expect learns of a limit whose tenants have numbers of their own, before a limiter has it.
+func (r *rules) expect(rule *store.Rule, tenants string) error {
+	k, err := r.kept(rule)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.perTenant = tenants; k.keys == "" {
+		k.keys = tenants
+	}
+	return nil
+}
+
+// attach learns of a limit that other processes have.
+func (r *rules) attach(rule *store.Rule, keys string) error {
+	k, err := r.kept(rule)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keys = keys
 	return nil
 }
 
@@ -116,7 +151,23 @@ func (k *kept) declared() store.Rule {
 func (k *kept) registered() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.known
+	return k.inUse
+}
+
+// known returns what changes and statements need of the limit.
+func (k *kept) known() *knownLimit {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return &knownLimit{name: k.name, rule: k.rule, keys: k.keys}
+}
+
+// declaration returns what the ledger keeps of the limit.
+func (k *kept) declaration() declaration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	d := declarationOf(&k.rule)
+	d.keys, d.perTenant = k.keys, k.perTenant != ""
+	return d
 }
 
 // twin returns the twin of a rule, or nil if it is not kept.

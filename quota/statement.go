@@ -60,71 +60,69 @@ type StatementChange struct {
 // Statement returns the statement of a tenant for the period that a time is in. It is written to
 // the ledger up to Config.FlushEvery ago. The error is [ErrUnknownTenant] for a tenant that has
 // neither used the limit nor a plan, override, credit or adjustment, and [ErrUnknownLimit] if
-// no limiter of this process has the limit.
+// no process has the limit.
 func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time) (*Statement, error) {
-	k := b.rules.named(limit)
-	if k == nil {
-		return nil, fmt.Errorf("%w: %q", ErrUnknownLimit, limit)
+	l, err := b.limitWithPeriods(ctx, limit)
+	if err != nil {
+		return nil, err
 	}
 	if err := validTenant(tenant); err != nil {
 		return nil, err
 	}
-	rule := k.declared()
-	start, end, _ := rule.Period(at.UnixMicro())
+	start, end, _ := l.rule.Period(at.UnixMicro())
 	text := textOf([]byte(tenant))
 	all, err := b.ledger.facts(ctx, limit, []string{text})
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
 	f := all[text]
-	known := false
-	for i := range f.changes {
-		known = known || f.changes[i].kind != changePlan
-	}
 	used, days, err := b.used(ctx, limit, text, start, end)
 	if err != nil {
 		return nil, err
 	}
-	if !known && used == nil {
-		if known, err = b.everUsed(ctx, limit, text); err != nil {
+	if used == nil && !f.hasTenant() {
+		if ever, err := b.everUsed(ctx, limit, text); err != nil {
 			return nil, err
-		} else if !known {
-			return nil, fmt.Errorf("%w: %q under limit %q", ErrUnknownTenant, tenant, limit)
+		} else if !ever {
+			return nil, l.unknownTenant(tenant)
 		}
 	}
 	s := &Statement{Limit: limit, Tenant: tenant, Start: timeOf(start), End: timeOf(end), Closed: f.ended(end), Days: days, Changes: f.during(start, end)}
 	if used != nil {
 		s.Used = *used
 	}
-	a := f.allowance(start, end, s.Used, ownTerms(&rule))
+	a := f.allowance(start, end, s.Used, ownTerms(&l.rule))
 	s.Plan, s.Override, s.Included, s.Adjusted, s.Credits, s.Hard = a.Plan, a.Override, a.Included, a.Adjusted, a.Credits, a.Hard
 	s.CreditsUsed, s.Overage = a.CreditsUsed, a.Overage
 	return s, nil
 }
 
 // Allowance returns what a tenant may use, and has used, in the period that a time is in. Its
-// errors are those of [Book.Statement], but any tenant is known.
+// errors are those of [Book.Statement], but a tenant is known whose key the limit's requests can
+// have, though there were none yet.
 func (b *Book) Allowance(ctx context.Context, limit, tenant string, at time.Time) (Allowance, Usage, error) {
-	k := b.rules.named(limit)
-	if k == nil {
-		return Allowance{}, Usage{}, fmt.Errorf("%w: %q", ErrUnknownLimit, limit)
+	l, err := b.limitWithPeriods(ctx, limit)
+	if err != nil {
+		return Allowance{}, Usage{}, err
 	}
 	if err := validTenant(tenant); err != nil {
 		return Allowance{}, Usage{}, err
 	}
-	rule := k.declared()
-	start, end, _ := rule.Period(at.UnixMicro())
+	start, end, _ := l.rule.Period(at.UnixMicro())
 	text := textOf([]byte(tenant))
 	all, err := b.ledger.facts(ctx, limit, []string{text})
 	if err != nil {
 		return Allowance{}, Usage{}, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	}
+	if err := b.wantTenant(ctx, l, tenant, all[text]); err != nil {
+		return Allowance{}, Usage{}, err
 	}
 	u := Usage{Limit: limit, Tenant: tenant, Start: timeOf(start), End: timeOf(end)}
 	used, _, err := b.used(ctx, limit, text, start, end)
 	if used != nil {
 		u.Used = *used
 	}
-	return all[text].allowance(start, end, u.Used, ownTerms(&rule)), u, err
+	return all[text].allowance(start, end, u.Used, ownTerms(&l.rule)), u, err
 }
 
 // used returns what a tenant has used in a period, nil for nothing that is known, and by day.

@@ -13,7 +13,11 @@ import (
 type bookStore struct {
 	store.Store // Config.Store
 	book        *Book
+	registry    *store.Registry // a view, by which limiters on this store are told from those on Config.Store
 }
+
+// Registry implements [store.Store].
+func (s *bookStore) Registry() *store.Registry { return s.registry }
 
 // call is a call to the store with the twins of rules.
 type call struct {

@@ -2,6 +2,8 @@ package quota
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -36,7 +39,8 @@ const (
 // override, and its credits and adjustments. A tenant without a plan has those of limit: its soft
 // limit as the units that are included, and its quota as the hard limit.
 //
-// The limit must be a calendar limit of the book's store. Its key becomes tenant, which is what
+// The limit must be a calendar limit, one of Config.Limits if those are set, and its limiter must be
+// on [Book.Store]: [core.New] fails otherwise. Its key becomes tenant, which is what
 // the other methods of the book mean by a tenant. PerTenant takes the place of [core.Limit.By] and
 // [core.Limit.Tiers]; limits asked by [core.Limiter.AllowKey] have no request and so limit's own numbers.
 //
@@ -46,8 +50,15 @@ const (
 func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
 	limit = limit.By(tenant)
 	rule, err := limit.Rule()
-	if err != nil || rule.Algorithm != store.Calendar || tenant.Err() != nil {
-		return limit // core.New says what is wrong with it, or the registry that it can't be kept
+	if err != nil || tenant.Err() != nil {
+		return limit // core.New says what is wrong with it
+	}
+	limit = forStore(limit, func(s core.Store) error { return b.counts(&rule, s) })
+	if !b.rules.keeps(&rule) || b.attached != nil {
+		return limit
+	}
+	if err := b.rules.expect(&rule, tenant.Kind()); err != nil {
+		return forStore(limit, func(core.Store) error { return err })
 	}
 	p := &perTenant{book: b, rule: rule, seed: maphash.MakeSeed()}
 	b.tenants.add(p)
@@ -61,6 +72,24 @@ func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
 		}
 		return p.limit(r.Context(), key)
 	})
+}
+
+// forStore has a limit ask whether the store of its limiter suits.
+var forStore = seam.ForStore.(func(core.Limit, func(core.Store) error) core.Limit)
+
+// counts returns an error for a limit of PerTenant whose use would not be in the book.
+func (b *Book) counts(rule *store.Rule, s core.Store) error {
+	switch {
+	case b.attached != nil:
+		return errAttached
+	case rule.Algorithm != store.Calendar:
+		return fmt.Errorf("PerTenant needs a limit with periods that can be billed, such as PerMonth, PerBillingMonth or PerCalendarDay: this is a %v", rule.Algorithm)
+	case !b.rules.keeps(rule):
+		return fmt.Errorf("Config.Limits of its book leaves it out, so nothing of it is billed: add %q there", rule.Name)
+	case s == nil || s.Registry() != b.store.registry:
+		return errors.New("it is a book's, by PerTenant, and its limiter is on another store, where nothing is billed: give it book.Store()")
+	}
+	return nil
 }
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 256); return &b }}

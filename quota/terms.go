@@ -63,9 +63,9 @@ type Credit struct {
 // It changes the allowance, not what was used.
 type Adjustment struct {
 	Operation string // as that of Credit
-	Limit     string // name of the limit, which a limiter of this process must have
+	Limit     string // name of the limit
 	Tenant    string // key as the limit counts it
-	Units     int64  // more or, if negative, fewer: up to 2^50
+	Units     int64  // more or, if negative, fewer: up to 2^50, and as leaves a hard limit of 1
 
 	// At is a time in the period. Defaults to now. A repeat of the operation with the default
 	// means the period of the first.
@@ -75,13 +75,16 @@ type Adjustment struct {
 }
 
 var (
-	// ErrUnknownLimit says that no limiter of this process has a limit of that name in the book.
+	// ErrUnknownLimit says that no process has declared a limit of that name that is kept in the
+	// book. Processes declare the limits of their limiters within some seconds.
 	ErrUnknownLimit = errors.New("weblimit: quota: this book has no limit of this name")
 
 	// ErrUnknownPlan says that the limit has no plan of that name.
 	ErrUnknownPlan = errors.New("weblimit: quota: the limit has no plan of this name")
 
-	// ErrUnknownTenant says that the book knows nothing of a tenant under a limit.
+	// ErrUnknownTenant says that the limit counts nobody under that name: it is not of the form
+	// that the limit's keys have, such as "acme" where they are "tenant:acme", and the ledger has
+	// nothing of it. A statement also says so of a tenant that has neither used anything nor a plan.
 	ErrUnknownTenant = errors.New("weblimit: quota: nothing is known of this tenant")
 )
 
@@ -96,7 +99,7 @@ func (b *Book) SetPlan(ctx context.Context, p Plan) error {
 	if err := errors.Join(c.validate(), validUnits(c.included, c.hard), validPlan(c.plan)); err != nil {
 		return err
 	}
-	return b.declare(ctx, c, "", func(f *facts) (bool, error) {
+	return b.declare(ctx, c, "", func(f *facts, _ *knownLimit) (bool, error) {
 		last := f.plan(c.plan, farFuture.UnixMicro())
 		return last != nil && last.included == c.included && last.hard == c.hard, nil
 	})
@@ -109,12 +112,14 @@ func (b *Book) Assign(ctx context.Context, a Assignment) error {
 	if err := errors.Join(c.validate(), validTenant(a.Tenant), validPlan(c.plan)); err != nil {
 		return err
 	}
-	return b.declare(ctx, c, c.tenant, func(f *facts) (bool, error) {
+	return b.declare(ctx, c, a.Tenant, func(f *facts, l *knownLimit) (bool, error) {
 		if f.plan(c.plan, farFuture.UnixMicro()) == nil {
 			return false, fmt.Errorf("%w: %q of limit %q", ErrUnknownPlan, c.plan, c.limit)
 		}
-		last := f.last(changeAssign)
-		return last != nil && last.plan == c.plan, nil
+		if last := f.last(changeAssign); last != nil && last.plan == c.plan {
+			return true, nil
+		}
+		return false, l.wantHardNow(f, c)
 	})
 }
 
@@ -132,22 +137,43 @@ func (b *Book) Override(ctx context.Context, o Override) error {
 	if err != nil {
 		return err
 	}
-	return b.declare(ctx, c, c.tenant, func(f *facts) (bool, error) {
+	return b.declare(ctx, c, o.Tenant, func(f *facts, l *knownLimit) (bool, error) {
 		last := f.last(changeOverride)
-		if last == nil {
-			return c.hard == 0, nil
+		if last == nil && c.hard == 0 || last != nil && last.included == c.included && last.hard == c.hard {
+			return true, nil
 		}
-		return last.included == c.included && last.hard == c.hard, nil
+		return false, l.wantHardNow(f, c)
 	})
 }
 
-// declare applies a change without an operation id, unless it is in force already.
-func (b *Book) declare(ctx context.Context, c *change, tenant string, inForce func(*facts) (bool, error)) error {
-	all, err := b.ledger.facts(ctx, c.limit, []string{tenant})
+// wantHardNow returns an error if a change would leave a tenant a hard limit below 1 in the present
+// period.
+func (l *knownLimit) wantHardNow(f *facts, c *change) error {
+	if l.err != nil {
+		return l.err
+	}
+	start, end, _ := l.rule.Period(f.now)
+	return f.wantHard(c, start, end, ownTerms(&l.rule))
+}
+
+// declare applies a change without an operation id, unless it is in force already. tenant is empty
+// for a plan.
+func (b *Book) declare(ctx context.Context, c *change, tenant string, inForce func(*facts, *knownLimit) (bool, error)) error {
+	l, err := b.limit(ctx, c.limit)
+	if err != nil {
+		return err
+	}
+	all, err := b.ledger.facts(ctx, c.limit, []string{c.tenant})
 	if err != nil {
 		return fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
-	if already, err := inForce(all[tenant]); already || err != nil {
+	f := all[c.tenant]
+	if tenant != "" {
+		if err := b.wantTenant(ctx, l, tenant, f); err != nil {
+			return err
+		}
+	}
+	if already, err := inForce(f, l); already || err != nil {
 		return err
 	}
 	c.operation = rand.Text()
@@ -174,6 +200,13 @@ func (b *Book) Credit(ctx context.Context, credit Credit) (applied bool, err err
 	if err != nil {
 		return false, err
 	}
+	l, err := b.limit(ctx, c.limit)
+	if err != nil {
+		return false, err
+	}
+	if err := b.wantTenant(ctx, l, credit.Tenant, nil); err != nil {
+		return false, err
+	}
 	return b.apply(ctx, c)
 }
 
@@ -196,15 +229,26 @@ func (b *Book) Adjust(ctx context.Context, a Adjustment) (applied bool, err erro
 	if err != nil {
 		return false, err
 	}
-	k := b.rules.named(c.limit)
-	if k == nil {
-		return false, fmt.Errorf("%w: %q", ErrUnknownLimit, c.limit)
+	l, err := b.limitWithPeriods(ctx, c.limit)
+	if err != nil {
+		return false, err
 	}
 	if a.At.IsZero() {
 		a.At = time.Now()
 	}
-	rule := k.declared()
-	c.start, _, _ = rule.Period(a.At.UnixMicro())
+	start, end, _ := l.rule.Period(a.At.UnixMicro())
+	c.start = start
+	all, err := b.ledger.facts(ctx, c.limit, []string{c.tenant})
+	if err != nil {
+		return false, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	}
+	f := all[c.tenant]
+	if err := b.wantTenant(ctx, l, a.Tenant, f); err != nil {
+		return false, err
+	}
+	if err := f.wantHard(c, start, end, ownTerms(&l.rule)); c.units < 0 && err != nil {
+		return false, err
+	}
 	return b.apply(ctx, c)
 }
 

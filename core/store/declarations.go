@@ -16,6 +16,11 @@ type Declaration struct {
 	// Shadow is set if the limit is judged and not enforced. Of limiters that share a limit,
 	// the one that was made last says so.
 	Shadow bool
+
+	// On is the Registry that the limiter has declared it on: that of the store, or a
+	// [Registry.View] of a wrapper. Of limiters that share a limit, the one that was made last says
+	// so. Register and Replace set it.
+	On *Registry
 }
 
 // declared is a declaration, and how many limiters have declared it.
@@ -36,6 +41,12 @@ func (r *Registry) Register(declarations ...Declaration) error { return r.Replac
 // taken back does not stand in the way of a new one of its name. One that other limiters have
 // declared, too, stays, and the new one must be equal to it.
 func (r *Registry) Replace(old, declarations []Declaration) error {
+	on := r
+	r = r.Root()
+	declarations = slices.Clone(declarations)
+	for i := range declarations {
+		declarations[i].On = on
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	less := make(map[uint32]int, len(old))
@@ -100,6 +111,7 @@ func (r *Registry) change(less map[uint32]int, more []Declaration) {
 // Declarations returns the limits of all limiters on the store, in the order of their names. It
 // is for admin pages and commands.
 func (r *Registry) Declarations() []Declaration {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sorted()

@@ -11,6 +11,8 @@ import (
 // use. It is safe for concurrent use. A store embeds a [Base] to have one; a wrapper
 // returns the Registry of the store inside.
 type Registry struct {
+	root *Registry // of a view: whose it is. It has all that is below then. Does not change.
+
 	mu        sync.Mutex
 	known     map[uint32]declared       // by Rule.ID. Guarded by mu.
 	attached  map[any]any               // Guarded by mu.
@@ -20,6 +22,20 @@ type Registry struct {
 	listeners []func(Declaration) error // of OnRegister. Guarded by mu.
 	buckets   func() int                // Guarded by mu.
 	health    health
+}
+
+// View returns a Registry that is r, for a wrapper whose limits have to be told from those that
+// limiters declare on the store in it: Declaration.On is the view then. A wrapper that returns
+// the Registry of the store inside is on the view as well.
+func (r *Registry) View() *Registry { return &Registry{root: r.Root()} }
+
+// Root returns the Registry of the store itself: two stores share what limiters attach to them if
+// their roots are the same. It is r, but for a [Registry.View].
+func (r *Registry) Root() *Registry {
+	if r.root != nil {
+		return r.root
+	}
+	return r
 }
 
 // Base provides a store's [Registry]: embed it. Its zero value is ready to use, and it must
@@ -36,24 +52,24 @@ func (b *Base) OnEvent(f func(Event)) { b.registry.OnEvent(f) }
 // and close, outages that begin and end, settlements that are lost. Errors of one class and
 // node, and lost settlements, are reported at most every 10 seconds, with their number. f runs within a request, possibly several times at
 // once, and must not wait. While no function is set, slog.Default() logs the events.
-func (r *Registry) OnEvent(f func(Event)) { r.health.listen(f) }
+func (r *Registry) OnEvent(f func(Event)) { r.Root().health.listen(f) }
 
 // Watch is OnEvent for observers, who measure: events that only watchers hear of are still
 // logged.
-func (r *Registry) Watch(f func(Event)) { r.health.watch(f) }
+func (r *Registry) Watch(f func(Event)) { r.Root().health.watch(f) }
 
 // Report reports an event, for stores that have breakers.
-func (r *Registry) Report(e Event) { r.health.emit(e) }
+func (r *Registry) Report(e Event) { r.Root().health.emit(e) }
 
 // Failed records that the store did not answer a check. Limiters call it; a store need not.
-func (r *Registry) Failed(err error) { r.health.failed(err) }
+func (r *Registry) Failed(err error) { r.Root().health.failed(err) }
 
 // Answered records that the store decided. Limiters call it; a store need not.
-func (r *Registry) Answered() { r.health.answered() }
+func (r *Registry) Answered() { r.Root().health.answered() }
 
 // Lost records n settlements that are not tried again, and why. Limiters call it; a store
 // need not.
-func (r *Registry) Lost(n int64, err error) { r.health.lose(n, err) }
+func (r *Registry) Lost(n int64, err error) { r.Root().health.lose(n, err) }
 
 // Attach returns the value that is attached to the store under key. If there is none yet,
 // it attaches what newValue returns. Limiters attach the memory store that replaces this
@@ -61,6 +77,7 @@ func (r *Registry) Lost(n int64, err error) { r.health.lose(n, err) }
 // share. Keys are of unexported types, like those of a context. newValue must not call the
 // Registry.
 func (r *Registry) Attach(key any, newValue func() any) any {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if value, ok := r.attached[key]; ok {
@@ -85,6 +102,7 @@ const AdviceEviction = "WL005"
 // SetInspector sets a function that limiters call once, in the background, after the store
 // has answered for the first time. A store calls SetInspector when it is made.
 func (r *Registry) SetInspector(f Inspector) {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inspector = f
@@ -95,6 +113,7 @@ func (r *Registry) SetInspector(f Inspector) {
 // processes, such as Fiber's Prefork. A store in memory calls it when it is made; a store
 // that processes share does not.
 func (r *Registry) SetInProcess() {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inProcess = true
@@ -102,6 +121,7 @@ func (r *Registry) SetInProcess() {
 
 // InProcess reports whether the store counts for this process alone.
 func (r *Registry) InProcess() bool {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inProcess
@@ -110,6 +130,7 @@ func (r *Registry) InProcess() bool {
 // SetBuckets sets a function that returns how many buckets the store holds in this process,
 // for metrics. A store in memory calls SetBuckets when it is made.
 func (r *Registry) SetBuckets(f func() int) {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.buckets = f
@@ -118,6 +139,7 @@ func (r *Registry) SetBuckets(f func() int) {
 // Buckets returns how many buckets the store holds in this process. It is 0 for a store that
 // holds none here, or does not say.
 func (r *Registry) Buckets() int {
+	r = r.Root()
 	r.mu.Lock()
 	f := r.buckets
 	r.mu.Unlock()
@@ -129,10 +151,11 @@ func (r *Registry) Buckets() int {
 
 // Out reports whether the store is out: it did not answer, and has not made all decisions for
 // a second since. Only decisions tell, so it stays true while none is asked for.
-func (r *Registry) Out() bool { return r.health.out.Load() }
+func (r *Registry) Out() bool { return r.Root().health.out.Load() }
 
 // Inspector returns the function that SetInspector set, or nil.
 func (r *Registry) Inspector() Inspector {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inspector
@@ -141,22 +164,25 @@ func (r *Registry) Inspector() Inspector {
 // SetRestorer sets what [RestorerOf] returns for wrappers of the store. A store that is a Restorer
 // calls it when it is made.
 func (r *Registry) SetRestorer(restorer Restorer) {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.restorer = restorer
 }
 
 func (r *Registry) restorerSet() Restorer {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.restorer
 }
 
-// OnRegister calls f for each limit that limiters have declared or will declare. An error of f
-// refuses the limiter, and OnRegister returns the errors about limiters that exist. f must not
-// call the Registry. It may be told of a limit more than once, and of one that is then refused for
+// OnRegister calls f for each limit that limiters have declared or will declare, on whichever
+// view. An error of f refuses the limiter, and OnRegister returns the errors about limiters that
+// exist. f must not call the Registry. It may be told of a limit more than once, and of one that is then refused for
 // another reason. It is for wrappers that can't serve all limits.
 func (r *Registry) OnRegister(f func(Declaration) error) error {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.listeners = append(r.listeners, f)

@@ -123,6 +123,9 @@ func part(kind, value string) (string, bool) {
 	}
 	key := keyfuncs.Encode(kind, value)
 	if kind == "ip" {
+		if strings.HasPrefix(key, "ip#") {
+			return "", false // no address
+		}
 		if network, err := netip.ParsePrefix(value); err == nil && network.Addr().Is6() {
 			key = "ip:" + network.Masked().String()
 		}
@@ -130,8 +133,10 @@ func part(kind, value string) (string, bool) {
 	return key, matchesPart(kind, key)
 }
 
+// hash is the length of a hash in a key, in characters.
+const hash = 22
+
 func matches(kinds []string, key string) bool {
-	const hash = 22 // characters
 	if rest, ok := strings.CutPrefix(key, "join#"); ok && len(kinds) > 1 && len(rest) == hash {
 		return true
 	}
@@ -156,7 +161,7 @@ func matchesPart(kind, part string) bool {
 	}
 	switch value := rest[1:]; {
 	case rest[0] == '#':
-		return kind != "ip" // an address is never hashed
+		return len(value) == hash // that of an address as well, under a secret
 	case rest[0] != ':':
 		return false
 	case kind == "ip":

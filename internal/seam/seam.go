@@ -36,6 +36,7 @@ var (
 	NewCatalog   any // func(core.Config, *core.Limiter) (*core.Limiter, error)
 	DecideSome   any // func(*core.Limiter, context.Context, time.Duration, bool, int, func(int, *core.Check) (int, uint8), *core.Decision)
 	GiveBackSome any // func(*core.Limiter, context.Context, time.Duration, int, func(int, *core.Check) (int, uint8)) ([]core.Result, error)
+	ForStore     any // func(core.Limit, func(core.Store) error) core.Limit: a limiter's store is asked about before it is made; nil for a fallback in memory
 	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores
 	Local        any // func(core.Store) core.Store: what decides in this process while the store does not answer
 )

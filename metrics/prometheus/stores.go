@@ -165,7 +165,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 		if version := strings.ToValidUTF8(stats.Version, "?"); version != "" && (len(versions) < maxVersions || versions[version] > 0) {
 			versions[version]++
 		}
-		if registry := limiter.Store().Registry(); !known[registry] {
+		if registry := limiter.Store().Registry().Root(); !known[registry] {
 			known[registry] = true
 			buckets += float64(stats.Buckets)
 			if stats.Outage {

@@ -1,0 +1,115 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/clientkeys"
+	"github.com/weblimit/weblimit/internal/spelling"
+)
+
+// knownLimit is a limit that this process has, or that another has declared.
+type knownLimit struct {
+	name string
+	rule store.Rule
+	keys string // store.Declaration.Keys; "" if nobody has declared them
+	err  error  // why this process can't tell the limit's periods; rule is not set then
+}
+
+// limit returns the limit of a name. What is said of a limit that no process has reaches nobody,
+// so it is refused with [ErrUnknownLimit].
+func (b *Book) limit(ctx context.Context, name string) (*knownLimit, error) {
+	if k := b.rules.named(name); k != nil {
+		return k.known(), nil
+	}
+	declarations, err := b.ledger.declarations(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	}
+	names := b.rules.names()
+	for i := range declarations {
+		d := &declarations[i]
+		if d.name == name {
+			rule, err := d.rule()
+			return &knownLimit{name: name, rule: rule, keys: d.keys, err: err}, nil
+		}
+		names = append(names, d.name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	hint := spelling.Meant(name, names)
+	switch {
+	case len(names) == 0:
+		hint = ": no process has one yet; make the limiter, or call PerTenant, before"
+	case hint == "" && len(names) <= 8:
+		hint = ": it has " + strings.Join(names, ", ")
+	}
+	return nil, fmt.Errorf("%w: %q%s", ErrUnknownLimit, name, hint)
+}
+
+// limitWithPeriods returns the limit of a name whose periods this process can tell.
+func (b *Book) limitWithPeriods(ctx context.Context, name string) (*knownLimit, error) {
+	l, err := b.limit(ctx, name)
+	if err == nil {
+		err = l.err
+	}
+	return l, err
+}
+
+// wantTenant returns [ErrUnknownTenant] for a name that the limit counts nobody under. A key that
+// its requests can have is a tenant, and so is any other that the ledger has: of limits that are
+// asked by AllowKey, and of those whose keys were others once. f are the facts of the tenant, or nil.
+func (b *Book) wantTenant(ctx context.Context, l *knownLimit, tenant string, f *facts) error {
+	if l.counts(tenant) {
+		return nil
+	}
+	text := textOf([]byte(tenant))
+	if f == nil {
+		all, err := b.ledger.facts(ctx, l.name, []string{text})
+		if err != nil {
+			return fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+		}
+		f = all[text]
+	}
+	if f.hasTenant() {
+		return nil
+	}
+	if ever, err := b.everUsed(ctx, l.name, text); ever || err != nil {
+		return err
+	}
+	return l.unknownTenant(tenant)
+}
+
+// hasTenant reports whether there are changes of the tenant, and not only of plans.
+func (f *facts) hasTenant() bool {
+	return slices.ContainsFunc(f.changes, func(c change) bool { return c.kind != changePlan })
+}
+
+// counts reports whether requests can have a key. It is false if nobody has declared the limit's keys.
+func (l *knownLimit) counts(tenant string) bool {
+	return l.keys != "" && clientkeys.Match(l.keys, tenant)
+}
+
+// unknownTenant says which name may be meant. It repeats no text that may be a secret, such as an
+// API key without its hash.
+func (l *knownLimit) unknownTenant(tenant string) error {
+	form := clientkeys.Example(l.keys)
+	name := fmt.Sprintf("%.100q under limit %q", tenant, l.name)
+	if strings.Contains(form, "#") {
+		name = fmt.Sprintf("a name under limit %q", l.name)
+	}
+	switch {
+	case form == "":
+		return fmt.Errorf("%w: %s, of which no request was counted", ErrUnknownTenant, name)
+	case l.counts(tenant):
+		return fmt.Errorf("%w: %s", ErrUnknownTenant, name)
+	}
+	hint := ""
+	if meant := clientkeys.Meant(l.keys, tenant); len(meant) > 0 {
+		hint = fmt.Sprintf("; did you mean %q?", meant[0])
+	}
+	return fmt.Errorf("%w: %s, whose keys are such as %q; another is known once a request was counted under it%s", ErrUnknownTenant, name, form, hint)
+}
