@@ -15,7 +15,6 @@ import (
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
-	"github.com/weblimit/weblimit/cmd/weblimitd/internal/settings"
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/inspect"
@@ -23,8 +22,6 @@ import (
 	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 	"github.com/weblimit/weblimit/metrics/top"
 	"github.com/weblimit/weblimit/policy"
-	"github.com/weblimit/weblimit/policy/pgsource"
-	"github.com/weblimit/weblimit/policy/redissource"
 	"github.com/weblimit/weblimit/service/gateway"
 )
 
@@ -92,13 +89,13 @@ func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error)
 // validate checks settings against each other.
 func (o *options) validate() error {
 	if o.policy == "" && o.envoyConfig == "" {
+		if o.variables["RUNTIME_ROOT"] != "" {
+			return errors.New("nothing to decide by: RUNTIME_ROOT is a variable of envoyproxy/ratelimit, which is not read here: set --envoy-config to the folder of its files (docs/envoy.md)")
+		}
 		return errors.New("nothing to decide by: set --policy to a policy file (docs/policy.md), or --envoy-config")
 	}
-	if o.envoyConfig == "" {
-		if !o.grpcListen.IsOff() && o.set.From("grpc-listen") != settings.Unset {
-			return errors.New("--grpc-listen is for Envoy: set --envoy-config to the folder of its files")
-		}
-		o.grpcListen = listen.Address{Text: listen.Off}
+	if err := o.validateEnvoy(); err != nil {
+		return err
 	}
 	if o.listen.IsOff() && o.grpcListen.IsOff() {
 		return errors.New("nobody could ask: set --listen or --grpc-listen")
@@ -148,7 +145,7 @@ func (s *daemon) observeAndMount(ctx context.Context, who *operators) (err error
 	if s.policies, err = s.loadPolicies(); err != nil {
 		return err
 	}
-	p := &parts{policies: s.policies, store: s.backend.store, observe: core.Observers(observers...), logger: s.log, options: o}
+	p := &parts{policies: s.policies, backend: s.backend, store: s.backend.store, observe: core.Observers(observers...), logger: s.log, options: o}
 	for _, build := range mounts {
 		m, err := build(p)
 		if err != nil {
@@ -186,17 +183,11 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 		return nil, nil
 	}
 	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), Logger: s.log, Check: s.warnOfGateways}
-	if key, ok := strings.CutPrefix(string(o.policy), "redis:"); ok {
-		if s.backend.redis == nil || key == "" {
-			return nil, errors.New("--policy redis:KEY needs --redis, where the file is published under the key")
-		}
-		return policy.From(redissource.New(s.backend.redis, key), options)
-	}
-	if name, ok := strings.CutPrefix(string(o.policy), "postgres:"); ok {
-		if s.backend.postgres == nil || name == "" {
-			return nil, errors.New("--policy postgres:NAME needs --postgres, where the file is published under the name")
-		}
-		return policy.From(pgsource.New(s.backend.postgres, name), options)
+	switch source, err := s.backend.published("policy", string(o.policy)); {
+	case err != nil:
+		return nil, err
+	case source != nil:
+		return policy.From(source, options)
 	}
 	return policy.Load(string(o.policy), options)
 }

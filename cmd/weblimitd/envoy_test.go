@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -28,6 +30,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/redissource"
 )
 
 const edge = "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: {unit: hour, requests_per_unit: 3}\n"
@@ -121,6 +125,47 @@ func TestEnvoyAlone(t *testing.T) {
 	fails(t, "wrong.yaml")(inside(nil, "--check", "--envoy-config", dir))
 }
 
+// Files can be published in Redis, and what Go programs set is set by flags.
+func TestEnvoysFileInRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	source := redissource.New(server.Client(t), "edge")
+	publish := func(text string) {
+		t.Helper()
+		must.Get(source.Add(t.Context(), policy.File{Name: "edge.yaml", Text: []byte(text)}, policy.Release{}, -1))(t)
+	}
+	publish(edge)
+	windows.AwayFrom(time.Hour, 2*time.Minute)
+	in := start(t, nil, "--envoy-config", "redis:edge", "--grpc-listen", "127.0.0.1:0", "--redis", "redis://"+server.Addr(),
+		"--envoy-limit-headers", "--envoy-limit-header", "X-Limit", "--envoy-remaining-header", "X-Left", "--envoy-reset-header", "X-Reset",
+		"--envoy-near-limit", "0.34", "--envoy-max-descriptors", "1", "--envoy-max-entries", "1", "--envoy-max-series", "1", "--envoy-timeout", "1m")
+	conn := connect(t, in.grpc, insecure.NewCredentials())
+	one := &ratelimit.RateLimitDescriptor{Entries: []*ratelimit.RateLimitDescriptor_Entry{{Key: "remote_address", Value: "192.0.2.9"}}}
+	client := rls.NewRateLimitServiceClient(conn)
+	call := func(descriptors ...*ratelimit.RateLimitDescriptor) (*rls.RateLimitResponse, error) {
+		return client.ShouldRateLimit(t.Context(), &rls.RateLimitRequest{Domain: "edge", Descriptors: descriptors})
+	}
+	for range 3 {
+		answer := must.Get(call(one))(t)
+		var names []string
+		for _, h := range answer.GetResponseHeadersToAdd() {
+			names = append(names, h.GetKey())
+		}
+		check.Equal(t, "headers", strings.Join(names, " "), "X-Limit X-Left X-Reset")
+	}
+	_, text := in.get(t, "/metrics/envoy")
+	wants(t, text, `ratelimit_service_rate_limit_near_limit{domain="edge",key1="remote_address"} 2`) // of those above 1
+	wide := &ratelimit.RateLimitDescriptor{Entries: append(slices.Clone(one.GetEntries()), one.GetEntries()...)}
+	for name, err := range map[string]error{"descriptors": check.ErrorOf(call(one, one)), "entries": check.ErrorOf(call(wide))} {
+		check.Equal(t, "more "+name, grpcstatus.Code(err), codes.InvalidArgument)
+	}
+	publish(strings.Replace(edge, "3}", "30}", 1))
+	wait.Until(t, "the new limit decides", func() bool {
+		code, err := asks(t.Context(), conn, "192.0.2.9")
+		return err == nil && code == rls.RateLimitResponse_OK
+	})
+}
+
 // Over gRPC, too, callers need a token and a certificate where these are asked for.
 func TestEnvoyIsACaller(t *testing.T) {
 	t.Parallel()
@@ -149,6 +194,30 @@ func TestEnvoyIsACaller(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// A connection ends after a time, or all calls would stay with the instances that were there when Envoy
+// connected. No call is lost by it.
+func TestConnectionsOfGRPCHaveAnAge(t *testing.T) {
+	t.Parallel()
+	in := start(t, nil, "--envoy-config", envoyFolder(t), "--grpc-listen", "127.0.0.1:0", "--grpc-max-age", "1s")
+	conn := connect(t, in.grpc, insecure.NewCredentials())
+	var calls sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	calls.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := asks(context.WithoutCancel(ctx), conn, "192.0.2.1"); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	wait.Until(t, "there is a connection", func() bool { return conn.GetState() == connectivity.Ready })
+	if !conn.WaitForStateChange(t.Context(), connectivity.Ready) {
+		t.Error("the connection stays")
+	}
+	stop()
+	calls.Wait()
 }
 
 // Beyond max-in-flight, calls are refused at once; a drain under load loses none.

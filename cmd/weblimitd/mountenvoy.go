@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/settings"
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/service/envoy"
 )
@@ -17,24 +22,64 @@ func envoyAlgorithms() (words []string) {
 	return words
 }
 
+// validateEnvoy checks the settings for Envoy.
+func (o *options) validateEnvoy() error {
+	if o.envoyConfig != "" {
+		for _, name := range []string{"envoy-limit-header", "envoy-remaining-header", "envoy-reset-header"} {
+			if !o.envoyHeaders && o.set.From(name) != settings.Unset {
+				return fmt.Errorf("--%s needs --envoy-limit-headers", name)
+			}
+		}
+		return o.refuseInherited()
+	}
+	for _, s := range o.set.All() {
+		if strings.HasPrefix(s.Name, "envoy-") && s.Origin() != settings.Unset {
+			return fmt.Errorf("--%s needs --envoy-config, the folder of Envoy's files", s.Name)
+		}
+	}
+	// An image has the address in its environment, whatever it is started for.
+	if from := o.set.From("grpc-listen"); !o.grpcListen.IsOff() && (from == settings.Flag || from == settings.File) {
+		return errors.New("--grpc-listen is for Envoy: set --envoy-config to the folder of its files")
+	}
+	o.grpcListen = listen.Address{Text: listen.Off}
+	return nil
+}
+
+// envoySource returns the source of Envoy's files.
+func (p *parts) envoySource() (envoy.Source, error) {
+	from, err := p.backend.published("envoy-config", string(p.options.envoyConfig))
+	if err != nil {
+		return nil, err
+	}
+	if from != nil {
+		return envoy.From(from), nil
+	}
+	return envoy.Directory(string(p.options.envoyConfig)), nil
+}
+
 // mountEnvoy is Envoy's rate limit service.
 func mountEnvoy(p *parts) (*mount, error) {
 	o := p.options
 	if o.envoyConfig == "" {
 		return nil, nil
 	}
+	source, err := p.envoySource()
+	if err != nil {
+		return nil, err
+	}
 	config := envoy.Config{
-		Source: envoy.Directory(string(o.envoyConfig)), Store: p.store, Observe: p.observe, Logger: p.logger, Replicas: o.replicas.N,
+		Source: source, Store: p.store, Observe: p.observe, Logger: p.logger, Replicas: o.replicas.N,
 		Outage:      map[string]core.Outage{"local": core.Local, "allow": core.Allow, "deny": core.Deny}[o.envoyOutage.Word],
 		Overdraw:    map[string]envoy.Overdraw{"stated": envoy.OverdrawStated, "never": envoy.OverdrawNever, "always": envoy.OverdrawAlways}[o.envoyOverdraw.Word],
 		Independent: bool(o.envoyIndependent), MergeDomains: bool(o.envoyMergeDomains), Shadow: bool(o.envoyShadow), Quota: bool(o.envoyQuota),
-		DynamicMetadata: bool(o.envoyMetas),
+		DynamicMetadata: bool(o.envoyMetas), NearLimit: o.envoyNearLimit.N, Timeout: o.envoyTimeout.Duration,
+		MaxDescriptors: o.envoyDescriptors.N, MaxEntries: o.envoyEntries.N, MaxSeries: o.envoySeries.N,
 	}
 	if err := config.Algorithm.UnmarshalText([]byte(o.envoyAlgorithm.Word)); err != nil {
 		return nil, err
 	}
 	if o.envoyHeaders {
-		config.LimitHeaders = &envoy.LimitHeaders{}
+		config.LimitHeaders = &envoy.LimitHeaders{Limit: string(o.envoyLimit), Remaining: string(o.envoyRemaining), Reset: string(o.envoyReset)}
 	}
 	server, err := envoy.New(config)
 	if err != nil {

@@ -29,6 +29,7 @@ type mount struct {
 // parts are what mounts are made of.
 type parts struct {
 	policies *policy.Set // nil without --policy
+	backend  *backend
 	store    core.Store
 	observe  core.Observer
 	logger   *slog.Logger

@@ -22,7 +22,8 @@ import (
 
 // options are the settings of the service. See docs/weblimitd.md.
 type options struct {
-	set *settings.Set
+	set       *settings.Set
+	variables map[string]string // of the environment
 
 	config     settings.String
 	policy     settings.String
@@ -59,6 +60,7 @@ type options struct {
 
 	maxConnections, maxInFlight             settings.Int
 	headerTimeout, readTimeout, idleTimeout settings.Duration
+	grpcAge                                 settings.Duration
 	memoryLimit                             memoryLimit
 
 	drainDelay, drainTimeout settings.Duration
@@ -79,6 +81,10 @@ type options struct {
 	envoyOutage, envoyOverdraw, envoyAlgorithm        settings.Choice
 	envoyIndependent, envoyMergeDomains               settings.Bool
 	envoyShadow, envoyQuota, envoyHeaders, envoyMetas settings.Bool
+	envoyLimit, envoyRemaining, envoyReset            settings.String // names of headers
+	envoyNearLimit                                    settings.Float
+	envoyTimeout                                      settings.Duration
+	envoyDescriptors, envoyEntries, envoySeries       settings.Int
 
 	check, version bool
 }
@@ -149,7 +155,7 @@ func newOptions() *options {
 	plain("gateway-proxies", &o.gatewayProxies, "", "networks of proxies in front of a gateway that appends to X-Forwarded-For")
 
 	group = "Envoy, by the files of envoyproxy/ratelimit"
-	plain("envoy-config", &o.envoyConfig, "", "folder of configuration files")
+	plain("envoy-config", &o.envoyConfig, "", "folder of configuration files; redis:KEY or postgres:NAME for one file that is published there")
 	o.envoyOutage, o.envoyOverdraw = settings.Choice{Of: []string{"local", "allow", "deny"}}, settings.Choice{Of: []string{"stated", "never", "always"}}
 	o.envoyAlgorithm = settings.Choice{Of: envoyAlgorithms()}
 	plain("envoy-outage", &o.envoyOutage, "local", "what is answered while the store is away: local, allow or deny")
@@ -160,7 +166,18 @@ func newOptions() *options {
 	plain("envoy-shadow", &o.envoyShadow, "false", "answer OK to every request")
 	plain("envoy-quota", &o.envoyQuota, "false", "deny a request if all of its descriptors are over their limits")
 	plain("envoy-limit-headers", &o.envoyHeaders, "false", "have responses carry RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset")
+	plain("envoy-limit-header", &o.envoyLimit, "RateLimit-Limit", "name of the header that has the limit, with --envoy-limit-headers")
+	plain("envoy-remaining-header", &o.envoyRemaining, "RateLimit-Remaining", "name of the header that has what remains")
+	plain("envoy-reset-header", &o.envoyReset, "RateLimit-Reset", "name of the header that has the seconds until then")
 	plain("envoy-dynamic-metadata", &o.envoyMetas, "false", "have responses carry descriptors and metadata")
+	o.envoyNearLimit = settings.Float{Max: 1}
+	plain("envoy-near-limit", &o.envoyNearLimit, "0.8", "the part of a limit above which statistics count hits as near it")
+	o.envoyTimeout = settings.Duration{Min: time.Millisecond, Max: time.Minute}
+	plain("envoy-timeout", &o.envoyTimeout, "100ms", "how long the store may take, if the caller's deadline leaves as much")
+	o.envoyDescriptors, o.envoyEntries, o.envoySeries = settings.Int{Min: 1, Max: 255}, settings.Int{Min: 1, Max: 1000}, settings.Int{Min: 1, Max: 1_000_000}
+	plain("envoy-max-descriptors", &o.envoyDescriptors, "100", "descriptors of a request; one with more is an error")
+	plain("envoy-max-entries", &o.envoyEntries, "50", "entries of a descriptor; a request with more is an error")
+	plain("envoy-max-series", &o.envoySeries, "10000", "names that statistics have; hits of further ones are added up")
 
 	group = "Operators"
 	secret("admin-users", &o.adminUsers, "name:password:read or name:password:act, with commas between them")
@@ -183,6 +200,8 @@ func newOptions() *options {
 	plain("header-timeout", &o.headerTimeout, "5s", "how long a caller may take to send a request's header")
 	plain("read-timeout", &o.readTimeout, "10s", "how long a caller may take to send a request")
 	plain("idle-timeout", &o.idleTimeout, "5m", "how long a connection without requests stays open")
+	o.grpcAge = settings.Duration{Min: time.Second, Max: 365 * 24 * time.Hour}
+	plain("grpc-max-age", &o.grpcAge, "30m", "how long a connection of gRPC lasts, more or less a tenth, so that callers find new instances")
 	plain("memory-limit", &o.memoryLimit, "auto", "auto for 90% of the container's memory, off, or a size such as 512MiB; GOMEMLIMIT wins")
 
 	group = "Operation"
@@ -272,6 +291,11 @@ func (o *options) read(args, env []string) (rest []string, err error) {
 		default:
 			others = append(others, arg)
 		}
+	}
+	o.variables = make(map[string]string, len(env))
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		o.variables[name] = value
 	}
 	return o.set.Read(others, env, "config", os.ReadFile)
 }

@@ -23,6 +23,7 @@ const (
 	maxStreams   = 256      // requests at a time on a connection of HTTP/2
 	maxMessage   = 1 << 20  // bytes of a call of gRPC
 	writeTimeout = 30 * time.Second
+	ageGrace     = 30 * time.Second // for calls on a connection of gRPC that has reached its age
 )
 
 // openListeners opens all listeners, or none.
@@ -169,7 +170,10 @@ func (s *daemon) newGRPC() *grpc.Server {
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeader),
 		grpc.ConnectionTimeout(o.headerTimeout.Duration),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: o.idleTimeout.Duration, Time: 2 * time.Minute, Timeout: 20 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: o.idleTimeout.Duration, MaxConnectionAge: o.grpcAge.Duration, MaxConnectionAgeGrace: ageGrace,
+			Time: 2 * time.Minute, Timeout: 20 * time.Second,
+		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.SharedWriteBuffer(true),
 		grpc.ReadBufferSize(8 << 10), grpc.WriteBufferSize(8 << 10),

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,9 @@ func valid(t *testing.T) map[string]string {
 		"reservation-secrets-file": write(t, "secrets", "0123456789abcdef0123456789abcdef"), "gateway-trusted": "10.0.0.0/8", "gateway-proxies": "10.0.0.0/8,2001:db8::/32",
 		"envoy-config": envoyFolder(t), "envoy-outage": "deny", "envoy-independent": "true", "envoy-overdraw": "always", "envoy-algorithm": "token_bucket",
 		"envoy-merge-domains": "true", "envoy-shadow": "true", "envoy-quota": "true", "envoy-limit-headers": "true", "envoy-dynamic-metadata": "true",
-		"max-connections": "10", "max-in-flight": "10", "header-timeout": "1s", "read-timeout": "2s", "idle-timeout": "3s",
+		"envoy-limit-header": "X-Limit", "envoy-remaining-header": "X-Remaining", "envoy-reset-header": "X-Reset",
+		"envoy-near-limit": "0.5", "envoy-timeout": "20ms", "envoy-max-descriptors": "3", "envoy-max-entries": "4", "envoy-max-series": "5",
+		"max-connections": "10", "max-in-flight": "10", "header-timeout": "1s", "read-timeout": "2s", "idle-timeout": "3s", "grpc-max-age": "1m",
 		"memory-limit": "512MiB", "drain-delay": "0s", "drain-timeout": "1s", "ready-in-outage": "false",
 		"log-format": "json", "log-level": "debug", "log-denials": "false", "instance": "web-1",
 	}
@@ -54,7 +57,7 @@ func valid(t *testing.T) map[string]string {
 
 // needs are the settings that another one needs beside it.
 var needs = map[string][]string{
-	"grpc-listen":     {"envoy-config"},
+	"grpc-listen": {"envoy-config"}, "envoy-limit-header": {"envoy-limit-headers"}, "envoy-remaining-header": {"envoy-limit-headers"}, "envoy-reset-header": {"envoy-limit-headers"},
 	"postgres-schema": {"postgres"}, "redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
 	"redis-cacert": {"redis!"}, "redis-cert": {"redis!", "redis-key"}, "redis-key": {"redis!", "redis-cert"},
 	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},
@@ -79,7 +82,11 @@ func TestEverySettingByFlagEnvironmentAndFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			all := map[string]string{name: value, "policy": policy}
-			for _, other := range needs[name] {
+			needed := needs[name]
+			if strings.HasPrefix(name, "envoy-") && name != "envoy-config" {
+				needed = append(slices.Clone(needed), "envoy-config")
+			}
+			for _, other := range needed {
 				if other == "redis!" {
 					all["redis"] = "rediss://127.0.0.1:1"
 				} else {

@@ -20,6 +20,9 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/redisclient"
 	"github.com/weblimit/weblimit/metrics/top"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/pgsource"
+	"github.com/weblimit/weblimit/policy/redissource"
 )
 
 // backend is where limits are counted.
@@ -105,6 +108,24 @@ func pingRedis(ctx context.Context, client redis.UniversalClient) error {
 		return c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return node.Ping(ctx).Err() })
 	}
 	return client.Ping(ctx).Err()
+}
+
+// published returns the source of a setting that names a file which is published in the store, as
+// redis:KEY or postgres:NAME. It returns nil if the setting names a file or a folder of this machine.
+func (b *backend) published(setting, text string) (policy.Source, error) {
+	if key, ok := strings.CutPrefix(text, "redis:"); ok {
+		if b.redis == nil || key == "" {
+			return nil, fmt.Errorf("--%s redis:KEY needs --redis, where the file is published under the key", setting)
+		}
+		return redissource.New(b.redis, key), nil
+	}
+	if name, ok := strings.CutPrefix(text, "postgres:"); ok {
+		if b.postgres == nil || name == "" {
+			return nil, fmt.Errorf("--%s postgres:NAME needs --postgres, where the file is published under the name", setting)
+		}
+		return pgsource.New(b.postgres, name), nil
+	}
+	return nil, nil
 }
 
 func (o *options) redisTLS(scheme string) (*tls.Config, error) {

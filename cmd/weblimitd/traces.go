@@ -29,11 +29,16 @@ type traces struct {
 	observer core.Observer
 }
 
+// tracesTo reports whether spans are to be sent.
+func tracesTo(env func(string) string) bool {
+	return (env("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != "") &&
+		!strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") && env("OTEL_TRACES_EXPORTER") != "none"
+}
+
 // newTraces returns nil unless OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set.
 // The libraries of OpenTelemetry read the other variables.
 func newTraces(ctx context.Context, env func(string) string, instance string, log *slog.Logger) (*traces, error) {
-	if env("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
-		strings.EqualFold(env("OTEL_SDK_DISABLED"), "true") || env("OTEL_TRACES_EXPORTER") == "none" {
+	if !tracesTo(env) {
 		return nil, nil
 	}
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -113,6 +115,25 @@ type LimitHeaders struct {
 	Reset     string // seconds until the limit is whole again; defaults to RateLimit-Reset (LIMIT_RESET_HEADER)
 }
 
+// validate refuses names that are none of headers, and one name twice.
+func (h *LimitHeaders) validate() error {
+	seen := make(map[string]bool, 3)
+	for _, name := range []string{h.Limit, h.Remaining, h.Reset} {
+		if !fieldName.MatchString(name) {
+			return fmt.Errorf("weblimit: envoy: Config.LimitHeaders: %q is no name of a header", name)
+		}
+		lower := strings.ToLower(name)
+		if seen[lower] {
+			return fmt.Errorf("weblimit: envoy: Config.LimitHeaders: two of the names are %q", name)
+		}
+		seen[lower] = true
+	}
+	return nil
+}
+
+// fieldName is a token of RFC 9110.
+var fieldName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]{1,256}$")
+
 // mostDescriptors is the most that a store can decide at once.
 const mostDescriptors = 255
 
@@ -133,6 +154,9 @@ func (c *Config) complete() error {
 		setDefault(&names.Remaining, "RateLimit-Remaining")
 		setDefault(&names.Reset, "RateLimit-Reset")
 		c.LimitHeaders = &names
+		if err := names.validate(); err != nil {
+			return err
+		}
 	}
 	for domain, a := range c.Algorithms {
 		if int(a) >= len(algorithms) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -257,6 +258,21 @@ func (v *Int) Set(text string) error {
 	}
 	if text == "" || n < v.Min || n > v.Max {
 		return fmt.Errorf("%q must be a number from %d to %d", text, v.Min, v.Max)
+	}
+	v.N = n
+	return nil
+}
+
+// Float is a Value above 0 and at most Max.
+type Float struct {
+	N, Max float64
+}
+
+// Set implements [Value].
+func (v *Float) Set(text string) error {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n > 0 && n <= v.Max) {
+		return fmt.Errorf("%q must be a number above 0 and at most %v", text, v.Max)
 	}
 	v.N = n
 	return nil
