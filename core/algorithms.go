@@ -26,6 +26,7 @@ func (l Limit) TokenBucket() Limit {
 // them up can spend at once. The long-run rate stays the quota per window. At least
 // 1. Defaults to the quota.
 func (l Limit) Burst(n int64) Limit {
+	l.settings.set(setBurst)
 	l.numbers.Burst, l.numbers.hasBurst = n, true
 	return l
 }

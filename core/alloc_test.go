@@ -25,7 +25,7 @@ func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
 		core.PerHour(1 << 40).By(keyfuncs.User("userID")),
 		everyone(1 << 40).FixedWindow().Named("b"),
 		everyone(1 << 30).SlidingWindow().Jitter().Named("c"),
-		everyone(1).By(keyfuncs.ClientIP()).Named("d"), // denies from the second request on
+		core.PerHour(1).By(keyfuncs.ClientIP()).Named("d"), // denies from the second request on
 	}
 	one, three := limits[:1], limits[1:]
 	block := core.Block{After: 1, Within: time.Hour, For: time.Hour}

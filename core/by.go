@@ -16,6 +16,7 @@ import (
 // ambiguous key, such as two different API keys, is denied with status 400: the
 // application might read another one than the limit.
 func (l Limit) By(keys ...keyfuncs.Func) Limit {
+	l.settings.set(setBy)
 	l.keys = slices.Clone(keys)
 	return l
 }

@@ -44,6 +44,7 @@ func Concurrent(n int64) Limit {
 // lease is no safety net for a forgotten [Decision.Settle], since it is renewed. At
 // least 1s and at most 24h, in whole microseconds. Defaults to a minute.
 func (l Limit) Lease(d time.Duration) Limit {
+	l.settings.set(setLease)
 	l.numbers.Window, l.numbers.hasLease = d, true
 	return l
 }

@@ -56,7 +56,7 @@ func TestCostsOfSeveralLimits(t *testing.T) {
 		everyone(100).Named("bytes").CostBy(costing),
 		everyone(10).Named("requests"),
 		everyone(30).Named("weighted").Cost(3),
-		everyone(5).Named("fixed-by-nothing").CostBy(nil))
+		everyone(5).Named("plain"))
 	wantDecision(t, "a small one", l.Allow(cost(10)), true, core.ReasonWithinLimit, 90, 9, 27, 4)
 	wantDecision(t, "a large one", l.Allow(cost(91)), false, core.ReasonLimitExceeded, 90, 9, 27, 4)
 	wantDecision(t, "nothing of one limit", l.Allow(cost(0)), true, core.ReasonWithinLimit, 90, 8, 24, 3)
@@ -64,12 +64,6 @@ func TestCostsOfSeveralLimits(t *testing.T) {
 	wantDecision(t, "a negative one", l.Allow(cost(-1)), false, core.ReasonInvalidCost, 0)
 	check.Equal(t, "calls of the store, which is not asked about a negative cost", store.calls.Load(), asked)
 	wantDecision(t, "the rest", l.Allow(cost(90)), true, core.ReasonWithinLimit, 0, 7, 21, 2)
-}
-
-func TestCostByOutweighsCost(t *testing.T) {
-	t.Parallel()
-	d := limiterAt(t, everyone(10).Cost(3).CostBy(costing)).Allow(cost(4))
-	wantDecision(t, "a cost of 4", d, true, core.ReasonWithinLimit, 6)
 }
 
 // During an outage a cost that the limit could pay takes what the share has, and

@@ -24,6 +24,7 @@ import (
 // A limit with both an estimate and [Limit.Cost] or [Limit.CostBy] is an error when it is
 // used.
 func (l Limit) Estimate(n int64) Limit {
+	l.settings.set(setEstimate)
 	l.cost, l.estimate = n, true
 	return l
 }
@@ -32,6 +33,7 @@ func (l Limit) Estimate(n int64) Limit {
 // [Limit.CostBy]. With an estimate of 0 the request asks for nothing: it is allowed,
 // and what its handler reports is not charged.
 func (l Limit) EstimateBy(f func(keyfuncs.Request) int64) Limit {
+	l.settings.setTo(setEstimateBy, f == nil)
 	l.costBy, l.estimate = f, true
 	return l
 }

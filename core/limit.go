@@ -33,6 +33,10 @@ import (
 //   - concurrency limits: [Limit.Lease]
 //   - trials and failures: [Limit.Shadow], [Limit.OnOutage]
 //
+// Each decorator is for once: a second By, Cost or RefundOn is an error, since the first would do
+// nothing. Only Named renames, When and Unless add up, and Jitter and Shadow may be repeated. So
+// derive limits from one that has not yet what they differ in.
+//
 // A limit is checked when it is used, and not before: [New] and the Limit functions
 // of the adapters report what is wrong with it. The zero Limit is not usable. Limits
 // are safe for concurrent use, and the functions given to decorators must be, too.
@@ -58,6 +62,7 @@ type Limit struct {
 	hasCost  bool          // by Cost or CostBy, beside which an estimate is an error
 	once     keyfuncs.Func // the key of operations that are charged once; set if hasOnce
 	hasOnce  bool
+	settings settings
 	suits    func(Store) error // asked for the limiter's store; nil if any will do
 }
 

@@ -180,7 +180,6 @@ func TestWhoIsLimitedIsSaidOnPurpose(t *testing.T) {
 	}{
 		{"no By", core.PerHour(5), `weblimit: limit "default": ` + sayWho},
 		{"a By of nothing", core.PerHour(5).Named("key").By(), `weblimit: limit "key": ` + sayWho},
-		{"a By of nothing after a good one", core.PerHour(5).By(keyfuncs.Everyone()).By(), `weblimit: limit "default": ` + sayWho},
 		{"a bad key", core.PerHour(5).By(keyfuncs.Header("")), `weblimit: limit "default": ` + reason(keyfuncs.Header(""))},
 		{"a bad key among good ones", core.PerHour(5).By(keyfuncs.Everyone(), keyfuncs.Cookie("a b")), `weblimit: limit "default": ` + reason(keyfuncs.Cookie("a b"))},
 		{"the zero key", core.PerHour(5).By(keyfuncs.Func{}), `weblimit: limit "default": ` + reason(keyfuncs.Func{})},
@@ -277,16 +276,6 @@ func TestByKeepsNoSliceOfTheCaller(t *testing.T) {
 	wantDecision(t, "alice", l.Allow(user("alice")), true, core.ReasonWithinLimit, 0)
 	wantDecision(t, "bob", l.Allow(user("bob")), true, core.ReasonWithinLimit, 0)
 	wantDecision(t, "alice again", l.Allow(user("alice")), false, core.ReasonLimitExceeded, 0)
-}
-
-// The last By counts: a shared limit can be taken over for another client.
-func TestByReplacesTheKeys(t *testing.T) {
-	t.Parallel()
-	store, _ := at()
-	perUser := core.PerHour(1).By(keyfuncs.User("userID")).Named("user")
-	l := limiterOn(t, store, perUser, perUser.By(keyfuncs.Everyone()).Named("all"))
-	wantDecision(t, "alice", l.Allow(user("alice")), true, core.ReasonWithinLimit, 0, 0)
-	wantDecision(t, "bob", l.Allow(user("bob")), false, core.ReasonLimitExceeded, 1, 0)
 }
 
 func TestRuleOfALimitIsComparable(t *testing.T) {

@@ -33,6 +33,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{"too many limits", core.Config{Store: core.NewMemory(), Limits: make([]core.Limit, 256)}, "weblimit: Config.Limits has 256 limits, the most is 255"},
 		{"a timeout below a millisecond", core.Config{Store: core.NewMemory(), Limits: good, Timeout: time.Millisecond - 1}, "weblimit: Config.Timeout must be at least 1ms, got 999.999µs"},
 		{"a negative timeout", core.Config{Store: core.NewMemory(), Limits: good, Timeout: -time.Second}, "weblimit: Config.Timeout must be at least 1ms, got -1s"},
+		{"a timeout above five minutes", core.Config{Store: core.NewMemory(), Limits: good, Timeout: time.Hour}, "weblimit: Config.Timeout must be at most 5m0s, got 1h0m0s: requests would wait for a store that hangs for as long, and no outage would begin"},
 		{"negative replicas", core.Config{Store: core.NewMemory(), Limits: good, Replicas: -1}, "weblimit: Config.Replicas must be at least 1, got -1"},
 		{"two limits without a name", core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(10), everyone(20)}}, `weblimit: limit "default": two limits of one limiter have this name; give each its own with Named`},
 		{"two limits of one name", core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(10).Named("a"), everyone(9).Named("b"), everyone(10).Named("a")}}, `weblimit: limit "a": two limits of one limiter have this name; give each its own with Named`},

@@ -99,6 +99,8 @@ func (l *Limit) UnmarshalText(text []byte) error {
 	n.Block, n.hasPenalty = kept.Block, kept.hasPenalty
 	n.Once, n.Repeats, n.hasRepeats = kept.Once, kept.Repeats, kept.hasRepeats
 	l.numbers, l.wait = n, parsed.wait
+	l.settings.made = l.settings.made&^inText | parsed.settings.made
+	l.settings.again = l.settings.again&^inText | parsed.settings.again
 	if l.name == "" && !l.named {
 		l.name = parsed.name
 	}

@@ -29,6 +29,7 @@ func (m MissingKey) valid() bool { return m <= SkipLimit }
 // OnMissingKey says what happens to a request without the key, such as one without an
 // API key. Defaults to ShareBucket.
 func (l Limit) OnMissingKey(m MissingKey) Limit {
+	l.settings.set(setMissing)
 	l.missing = m
 	return l
 }

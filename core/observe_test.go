@@ -91,7 +91,7 @@ func (r *recorder) units() (all []int64) {
 func TestEachDecisionIsObservedOnce(t *testing.T) {
 	t.Parallel()
 	byHeader := core.PerHour(5).By(keyfuncs.Header("X-Tenant")).Named("tenant")
-	none := core.PerHour(1).Cost(1).By(keyfuncs.ClientIP()).Named("none")
+	none := core.PerHour(1).By(keyfuncs.ClientIP()).Named("none")
 	alice := &request{ctx: context.WithValue(context.Background(), tag{}, "alice"), method: "POST", route: "/pay", peer: "192.0.2.7"}
 	post := func(l *core.Limiter) core.Decision { return l.Allow(alice) }
 	two := func(l *core.Limiter) core.Decision { l.Allow(alice); return l.Allow(alice) }
@@ -290,7 +290,7 @@ func TestWhatIsPrintedOfAnObservationHasNoKey(t *testing.T) {
 	const key = "user:alice"
 	store, seen := newFlaky(false), new(shown)
 	l := newLimiter(t, core.Config{Store: store, Observe: seen, Limits: []core.Limit{
-		everyone(9).By(keyfuncs.Header("X-User")).Named("refunded").RefundOn(core.Canceled), everyone(9),
+		core.PerHour(9).By(keyfuncs.Header("X-User")).Named("refunded").RefundOn(core.Canceled), everyone(9),
 	}})
 	for _, down := range []bool{false, true} {
 		store.down.Store(down)

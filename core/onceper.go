@@ -61,6 +61,7 @@ import (
 // taken back; a repeat that came in between was free. A repeat that the limit of another
 // slot denies counts as one.
 func (l Limit) OncePer(operation keyfuncs.Func, ttl time.Duration) Limit {
+	l.settings.set(setOnce)
 	l.once, l.numbers.Once, l.hasOnce = operation, ttl, true
 	return l
 }
@@ -70,6 +71,7 @@ func (l Limit) OncePer(operation keyfuncs.Func, ttl time.Duration) Limit {
 // for the price of one, so raise n only if the operation key holds a digest of the
 // body. Defaults to 3, as many as well-behaved clients send.
 func (l Limit) Repeats(n int64) Limit {
+	l.settings.set(setRepeats)
 	l.numbers.Repeats, l.numbers.hasRepeats = n, true
 	return l
 }

@@ -28,6 +28,7 @@ func (o Outage) valid() bool { return o <= Deny }
 
 // OnOutage says how to decide while the store does not answer. Defaults to Local.
 func (l Limit) OnOutage(o Outage) Limit {
+	l.settings.set(setOutage)
 	l.outage = o
 	return l
 }

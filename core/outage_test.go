@@ -335,7 +335,7 @@ func TestPeekAndResetEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	store := newFlaky(true)
 	store.hang = true
-	l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(2)}, Timeout: time.Hour})
+	l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(2)}, Timeout: time.Minute})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := l.Peek(ctx, "k", 1)

@@ -44,6 +44,7 @@ package core
 // penalty. During an outage, each process counts and blocks in its own memory; the
 // store and the processes don't learn of each other's blocks.
 func (l Limit) Penalty(b Block) Limit {
+	l.settings.set(setPenalty)
 	l.numbers.Block, l.numbers.hasPenalty = b, true
 	return l
 }

@@ -22,8 +22,11 @@ import (
 // login is a limit of two a minute that blocks for ten minutes at the third of
 // three denials within an hour.
 func login() core.Limit {
-	return core.PerMinute(2).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
-		Penalty(core.Block{After: 3, Within: time.Hour, For: 10 * time.Minute})
+	return loginBy(keyfuncs.ClientIP(), core.Block{After: 3, Within: time.Hour, For: 10 * time.Minute})
+}
+
+func loginBy(key keyfuncs.Func, block core.Block) core.Limit {
+	return core.PerMinute(2).SlidingLog().By(key).Named("login").Penalty(block)
 }
 
 func TestBadPenaltiesAreErrors(t *testing.T) {
@@ -52,7 +55,7 @@ func TestBadPenaltiesAreErrors(t *testing.T) {
 			t.Parallel()
 			block := good
 			tt.with(&block)
-			_, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{login().Penalty(block)}})
+			_, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{loginBy(keyfuncs.ClientIP(), block)}})
 			check.Equal(t, "error", fmt.Sprint(err), `weblimit: limit "login": `+tt.want)
 		})
 	}
@@ -166,7 +169,7 @@ func TestAShadowsBlockDeniesNobody(t *testing.T) {
 // Trap: one client without a key has all others without one blocked.
 func TestTheSharedBucketIsNeverBlocked(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		byUser := login().By(keyfuncs.User("userID"))
+		byUser := loginBy(keyfuncs.User("userID"), core.Block{After: 3, Within: time.Hour, For: 10 * time.Minute})
 		for name, limit := range map[string]core.Limit{
 			"plain":    byUser,
 			"scaled":   byUser.Scale(func(context.Context) float64 { return 0.5 }),

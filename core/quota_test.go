@@ -87,7 +87,8 @@ func TestUsedUpPeriods(t *testing.T) {
 func TestUsedUpWords(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	month := func(n int64) core.Limit { return core.PerMonth(n, time.UTC).By(keyfuncs.User("user")) }
+	unkeyed := func(n int64) core.Limit { return core.PerMonth(n, time.UTC) }
+	month := func(n int64) core.Limit { return unkeyed(n).By(keyfuncs.User("user")) }
 	const rest = " for November are used up; the next period begins on 1 December."
 	for _, tt := range []struct {
 		name  string
@@ -97,11 +98,11 @@ func TestUsedUpWords(t *testing.T) {
 		want  string
 	}{
 		{"a user", month(999), 999, 1, "Your plan's 999 requests" + rest},
-		{"an API key", month(100_000).By(keyfuncs.APIKey()), 100_000, 1, "Your plan's 100,000 requests" + rest},
-		{"each route of a tenant", month(1_000_000).By(keyfuncs.Tenant("t"), keyfuncs.Route()), 1_000_000, 1, "Your plan's 1,000,000 requests" + rest},
-		{"an address", month(12_034_005).By(keyfuncs.ClientIP()), 12_034_005, 1, "The 12,034,005 requests" + rest},
-		{"a user, or else an address", month(1000).By(keyfuncs.First(keyfuncs.User("user"), keyfuncs.ClientIP())), 1000, 1, "The 1,000 requests" + rest},
-		{"all together", month(1000).By(keyfuncs.Everyone()), 1000, 1, "The 1,000 requests" + rest},
+		{"an API key", unkeyed(100_000).By(keyfuncs.APIKey()), 100_000, 1, "Your plan's 100,000 requests" + rest},
+		{"each route of a tenant", unkeyed(1_000_000).By(keyfuncs.Tenant("t"), keyfuncs.Route()), 1_000_000, 1, "Your plan's 1,000,000 requests" + rest},
+		{"an address", unkeyed(12_034_005).By(keyfuncs.ClientIP()), 12_034_005, 1, "The 12,034,005 requests" + rest},
+		{"a user, or else an address", unkeyed(1000).By(keyfuncs.First(keyfuncs.User("user"), keyfuncs.ClientIP())), 1000, 1, "The 1,000 requests" + rest},
+		{"all together", unkeyed(1000).By(keyfuncs.Everyone()), 1000, 1, "The 1,000 requests" + rest},
 		{"one", month(1), 1, 1, "Your plan's 1 request for November is used up; the next period begins on 1 December."},
 		{"requests that cost more", month(1000).Cost(10), 1000, 10, "Your plan's 1,000 units" + rest},
 		{"one unit of requests that cost what they say", month(1).CostBy(func(keyfuncs.Request) int64 { return 1 }), 1, 1, "Your plan's 1 unit for November is used up; the next period begins on 1 December."},

@@ -17,6 +17,7 @@ package core
 //
 // f is called once per charged request, concurrently, and must be fast.
 func (l Limit) RefundOn(f func(Outcome) bool) Limit {
+	l.settings.setTo(setRefund, f == nil)
 	l.refundOn = f
 	return l
 }

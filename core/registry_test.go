@@ -16,7 +16,8 @@ import (
 // their counters, or count twice.
 func TestNamesOfOneStore(t *testing.T) {
 	t.Parallel()
-	base := core.PerHour(10).By(keyfuncs.ClientIP()).Named("a")
+	unkeyed := core.PerHour(10).Named("a")
+	base := unkeyed.By(keyfuncs.ClientIP())
 	const (
 		different = `weblimit: limit "a": the store has a different limit of this name: `
 		named     = `; give each its own with Named`
@@ -42,9 +43,9 @@ func TestNamesOfOneStore(t *testing.T) {
 		{"another calendar", core.PerMonth(10, time.UTC).By(keyfuncs.ClientIP()).Named("a"), core.PerCalendarDay(10, time.UTC).By(keyfuncs.ClientIP()).Named("a"), different + "calendar months from day 1 in UTC and days in UTC" + named},
 		{"a penalty", base, base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}), different + "penalty none and (after 3 within 1h0m0s for 1m0s, factor 2, max 24h0m0s)" + named},
 		{"another penalty", base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}), base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}), different + "penalty (after 3 within 1h0m0s for 1m0s, factor 2, max 24h0m0s) and (after 3 within 1h0m0s for 1h0m0s, factor 2, max 24h0m0s)" + named},
-		{"another key", base, base.By(keyfuncs.Everyone()), different + "key ip and all" + named},
-		{"a key more", base, base.By(keyfuncs.ClientIP(), keyfuncs.Route()), different + "key ip and join(ip,route)" + named},
-		{"keys in another order", base.By(keyfuncs.Route(), keyfuncs.ClientIP()), base.By(keyfuncs.ClientIP(), keyfuncs.Route()), different + "key join(route,ip) and join(ip,route)" + named},
+		{"another key", base, unkeyed.By(keyfuncs.Everyone()), different + "key ip and all" + named},
+		{"a key more", base, unkeyed.By(keyfuncs.ClientIP(), keyfuncs.Route()), different + "key ip and join(ip,route)" + named},
+		{"keys in another order", unkeyed.By(keyfuncs.Route(), keyfuncs.ClientIP()), unkeyed.By(keyfuncs.ClientIP(), keyfuncs.Route()), different + "key join(route,ip) and join(ip,route)" + named},
 		{"equal and not named", everyone(10), everyone(10), twice},
 		{"only the first one named on purpose", everyone(10).Named("default"), everyone(10), twice},
 		{"only the second one named on purpose", everyone(10), everyone(10).Named("default"), twice},

@@ -27,6 +27,7 @@ import (
 // and the lower class has at least the cost. A token bucket that lets requests queue
 // can't have a reserve; see [Limit.Wait].
 func (l Limit) Reserve(fraction float64, cond keyfuncs.Condition) Limit {
+	l.settings.set(setReserve)
 	l.reserve = &reserve{fraction: fraction, upper: cond}
 	return l
 }

@@ -25,6 +25,7 @@ import (
 // 100 used, a factor of 0.5 leaves nothing. Headers show the scaled numbers. The
 // longest wait of [Limit.Wait] stays as it is.
 func (l Limit) Scale(f func(context.Context) float64) Limit {
+	l.settings.setTo(setScale, f == nil)
 	l.scale = f
 	return l
 }

@@ -251,7 +251,7 @@ func TestShadowTellsObserversWhyItWouldDeny(t *testing.T) {
 			check.Slices(t, "what an observer saw", reasons, []core.Reason{tt.reason, tt.reason})
 		})
 	}
-	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(9).By(keyfuncs.User("tenant")).OnMissingKey(core.DenyRequest)}})
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(9).By(keyfuncs.User("tenant")).OnMissingKey(core.DenyRequest)}})
 	if d := l.Allow(&request{}); d.Allowed || d.Results()[0].Reason != core.ReasonMissingKey {
 		t.Errorf("enforced: %v, %+v", d.Reason, d.Results())
 	}

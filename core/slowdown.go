@@ -13,6 +13,7 @@ import (
 // delayed by itself, and others don't wait for it. Under [Limit.Reserve], level and
 // delay are of the whole burst.
 func (l Limit) SlowDown(level float64, maxDelay time.Duration) Limit {
+	l.settings.set(setSlow)
 	l.slow = slowDown{level, maxDelay}
 	return l
 }

@@ -10,6 +10,7 @@ package core
 // where a warning of [Limit.WarnAt] begins with "approaching limit". The percentage is
 // of the burst. A tier has its own soft limit, or none. Defaults to none.
 func (l Limit) Soft(n int64) Limit {
+	l.settings.set(setSoft)
 	l.numbers.Soft, l.numbers.hasSoft = n, true
 	return l
 }

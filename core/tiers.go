@@ -25,6 +25,7 @@ import (
 // f is called for each request, concurrently, and must be fast. Have it read headers by
 // [keyfuncs.HeaderOf]: a request with a second line of one is then denied with status 400.
 func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {
+	l.settings.setTo(setTiers, f == nil)
 	l.tiers = f
 	return l
 }

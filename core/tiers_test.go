@@ -3,7 +3,6 @@ package core_test
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -236,15 +235,6 @@ func TestTiersDuringAnOutage(t *testing.T) {
 			b, _ := d.Binding()
 			check.Equal(t, "a quarter of the limit", b.Rule.Quota, tt.quota)
 		})
-	}
-}
-
-func TestTiersOfNothingIsNoTiers(t *testing.T) {
-	t.Parallel()
-	d := limiterOn(t, core.NewMemory(), everyone(5).Tiers(nil)).Allow(&request{})
-	wantDecision(t, "the limit's own numbers", d, true, core.ReasonWithinLimit, 4)
-	if got := told(d).Get("RateLimit-Policy"); !strings.HasPrefix(got, `"default";q=5`) {
-		t.Errorf("the policy is %q", got)
 	}
 }
 

@@ -30,7 +30,8 @@ func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 	const remedy = " where the limiter stands, so %s; put the limiter behind the router, or on the route"
 	const condition = "limit login: its condition on routes can't be answered"
 	applies := condition + fmt.Sprintf(remedy, "the limit applies")
-	five := core.PerHour(5).FixedWindow().By(keyfuncs.Everyone()).Named("login")
+	anybody := core.PerHour(5).FixedWindow().Named("login")
+	five := anybody.By(keyfuncs.Everyone())
 	for _, tt := range []struct {
 		name    string
 		config  core.Config
@@ -65,7 +66,7 @@ func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 		},
 		{
 			"By",
-			core.Config{Limits: []core.Limit{five.By(keyfuncs.Join(keyfuncs.Everyone(), keyfuncs.Route()))}},
+			core.Config{Limits: []core.Limit{anybody.By(keyfuncs.Join(keyfuncs.Everyone(), keyfuncs.Route()))}},
 			"POST", 5,
 			"limit login: the route in its key is not known" + fmt.Sprintf(remedy, "requests share a bucket"),
 		},

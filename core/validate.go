@@ -86,6 +86,9 @@ func (l *Limit) validate() error {
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
 	}
+	if err := l.settings.validate(); err != nil {
+		return err
+	}
 	if err := l.slow.validate(); err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ const maxWait = time.Hour
 // waits for its turn, at most for maxDelay; if that is not enough it is denied at once.
 // It is a token bucket of burst 1, or of [Limit.Burst], with [Limit.Wait].
 func (l Limit) LeakyBucket(maxDelay time.Duration) Limit {
+	l.settings.set(setLeaky)
 	l.numbers.choose(store.TokenBucket)
 	l.wait = maxDelay
 	if !l.numbers.hasBurst {
@@ -51,6 +52,7 @@ func (l Limit) LeakyBucket(maxDelay time.Duration) Limit {
 // front of those that the reserve is for. [Limit.Penalty] needs a token bucket, and no
 // request waits for the end of a block.
 func (l Limit) Wait(maxDelay time.Duration) Limit {
+	l.settings.set(setWait)
 	l.wait = maxDelay
 	return l
 }

@@ -25,6 +25,7 @@ import (
 // Defaults to no levels. Where Config.OnWarning is set, calendar windows default to 0.8,
 // 0.9 and 1; WarnAt() without levels disables them.
 func (l Limit) WarnAt(levels ...float64) Limit {
+	l.settings.set(setWarn)
 	l.warnAt = slices.AppendSeq(make([]float64, 0, len(levels)), slices.Values(levels))
 	slices.Sort(l.warnAt)
 	return l

@@ -38,7 +38,7 @@ func TestPanicsOfFunctionsDenyTheCall(t *testing.T) {
 		"Denied": with(grpclimit.Config{Denied: func(ctx context.Context, call grpclimit.Call, _ core.Decision) error {
 			_ = item(ctx, call)
 			return nil
-		}}, core.PerHour(1).By(keyfuncs.Everyone()).Cost(2).Burst(2).CostBy(func(keyfuncs.Request) int64 { return 3 })),
+		}}, core.PerHour(1).By(keyfuncs.Everyone()).Burst(2).CostBy(func(keyfuncs.Request) int64 { return 3 })),
 	} {
 		handled := errors.New("handled")
 		s := &service{

@@ -18,15 +18,20 @@ import (
 // Requests without the key count as one client together. If a request has the key several
 // times the answer is [Unknown].
 //
-// Err reports a percentage that is not from 0 to 100, and the error of the key.
+// Err reports a percentage that is neither 0 nor from 1 to 100, and the error of the key. So
+// 0.05, which was meant to be 5 percent, is an error and not nearly nobody.
 //
 // # Security
 //
 // The choice is no secret: a client that can change its key finds one for which the condition
 // does not hold. Enforce a limit against attackers for everybody at once.
 func Percent(percent float64, key Func) Condition {
-	if !(percent >= 0 && percent <= 100) {
-		return Condition{err: fmt.Errorf("weblimit: keyfuncs.Percent: %v is not from 0 to 100", percent)}
+	if !(percent == 0 || percent >= 1 && percent <= 100) { // NaN, too
+		err := fmt.Errorf("weblimit: keyfuncs.Percent: %v is neither 0 nor from 1 to 100", percent)
+		if percent > 0 && percent < 1 {
+			err = fmt.Errorf("%w; for %v of all clients write %v", err, percent, percent*100)
+		}
+		return Condition{err: err}
 	}
 	if err := key.Err(); err != nil {
 		return Condition{err: err}

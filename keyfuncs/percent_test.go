@@ -18,7 +18,7 @@ func TestPercentIsOfKeys(t *testing.T) {
 	const clients = 20_000
 	for name, format := range map[string]string{"ending differently": "user-%d", "beginning differently": "%d@example.org", "numbered": "%08d"} {
 		var before []bool
-		for _, percent := range []float64{0, 0.5, 10, 50, 100} {
+		for _, percent := range []float64{0, 1, 1.5, 10, 50, 100} {
 			c := keyfuncs.Percent(percent, keyfuncs.Header("X-User"))
 			holds, n := make([]bool, clients), 0
 			for i := range holds {
@@ -62,8 +62,8 @@ func TestPercentOfRequestsWithoutAKey(t *testing.T) {
 
 func TestPercentErrors(t *testing.T) {
 	t.Parallel()
-	for _, percent := range []float64{-1, 100.1, math.NaN(), math.Inf(1)} {
-		check.Fails(t, fmt.Sprint(percent, " %"), keyfuncs.Percent(percent, keyfuncs.Everyone()).Err(), "is not from 0 to 100")
+	for _, percent := range []float64{-1, 0.05, 0.999, 100.1, math.NaN(), math.Inf(1)} {
+		check.Fails(t, fmt.Sprint(percent, " %"), keyfuncs.Percent(percent, keyfuncs.Everyone()).Err(), "is neither 0 nor from 1 to 100")
 	}
 	check.Equal(t, "a key that is none", fmt.Sprint(keyfuncs.Percent(10, keyfuncs.Header("")).Err()), keyfuncs.Header("").Err().Error())
 	if err := keyfuncs.Percent(10, keyfuncs.Func{}).Err(); err == nil {

@@ -86,7 +86,7 @@ func init() {
 		}}, doc: "What the application knows of the request is one of these values."},
 		{name: "percent", of: &object{fields: []field{
 			{name: "of", of: key, required: true, doc: "Of whom: the limit's own key."},
-			{name: "share", of: &number{least: 0, most: 100, from: true}, required: true, doc: "How many percent, from 0 to 100."},
+			{name: "share", of: &number{least: 0, most: 100, from: true}, required: true, doc: "How many percent: 0, or from 1 to 100."},
 		}}, doc: "The request is of this share of all clients, always the same ones."},
 		{name: "preflight", of: only{}, doc: "The request is a CORS preflight that no route answers."},
 		{name: "condition", of: appName, doc: "A condition of the application, from policy.Options."},

@@ -11,6 +11,9 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
+// unkeyed returns the limit "plan" of n units per month without a key.
+func unkeyed(n int64) core.Limit { return core.PerMonth(n, time.UTC).Named("plan") }
+
 // Trap 65, success without effect: a limit that would not be billed is an error when its limiter is made.
 func TestLimitsThatWouldNotBeBilled(t *testing.T) {
 	t.Parallel()
@@ -18,7 +21,7 @@ func TestLimitsThatWouldNotBeBilled(t *testing.T) {
 	under, others := fresh(), fresh()
 	b := InMemory(Config{Store: under, Limits: []string{"plan", "hourly"}})
 	t.Cleanup(func() { closeBook(t, b) })
-	plan := monthly(10)
+	plan := unkeyed(10)
 	for _, tt := range []struct {
 		name   string
 		config core.Config
@@ -26,21 +29,20 @@ func TestLimitsThatWouldNotBeBilled(t *testing.T) {
 	}{
 		{"PerTenant on another store", core.Config{Store: others, Limits: []core.Limit{b.PerTenant(plan, tenant)}}, "where nothing is billed: give it book.Store()"},
 		{"PerTenant on the store under the book", core.Config{Store: under, Limits: []core.Limit{b.PerTenant(plan, tenant)}}, "where nothing is billed: give it book.Store()"},
-		{"a limit on the store under the book", core.Config{Store: under, Limits: []core.Limit{plan}}, "where nothing is billed: give it book.Store()"},
+		{"a limit on the store under the book", core.Config{Store: under, Limits: []core.Limit{plan.By(tenant)}}, "where nothing is billed: give it book.Store()"},
 		{"PerTenant of windows", core.Config{Store: b.Store(), Limits: []core.Limit{b.PerTenant(core.PerMinute(5).Named("minute"), tenant)}}, "PerTenant needs a limit with periods"},
 		{"PerTenant of a limit that is not kept", core.Config{Store: b.Store(), Limits: []core.Limit{b.PerTenant(plan.Named("other"), tenant)}}, `Config.Limits of its book leaves it out, so nothing of it is billed: add "other" there`},
-		{"PerTenant in a fallback", core.Config{Store: b.Store(), Limits: []core.Limit{plan}, Fallback: core.Fallback{Limits: []core.Limit{b.PerTenant(plan, tenant)}}}, "Config.Fallback: "},
-		{"another key after PerTenant", core.Config{Store: b.Store(), Limits: []core.Limit{b.PerTenant(plan, tenant).By(keyfuncs.ClientIP())}}, "it counts by ip, and PerTenant gives numbers to tenant"},
+		{"PerTenant in a fallback", core.Config{Store: b.Store(), Limits: []core.Limit{plan.By(tenant)}, Fallback: core.Fallback{Limits: []core.Limit{b.PerTenant(plan, tenant)}}}, "Config.Fallback: "},
 	} {
 		check.Fails(t, tt.name, check.ErrorOf(core.New(tt.config)), tt.want)
 	}
 	wrapped := struct{ core.Store }{b.Store()}
 	must.Get(core.New(core.Config{Store: wrapped, Limits: []core.Limit{b.PerTenant(plan, tenant)}}))(t)
-	must.Get(core.New(core.Config{Store: under, Limits: []core.Limit{core.PerMinute(5).By(tenant).Named("minute"), plan.Named("unkept")}}))(t)
+	must.Get(core.New(core.Config{Store: under, Limits: []core.Limit{core.PerMinute(5).By(tenant).Named("minute"), plan.By(tenant).Named("unkept")}}))(t)
 
 	// A limiter that was there before the book is found when the book is opened.
 	before := fresh()
-	must.Get(core.New(core.Config{Store: before, Limits: []core.Limit{plan}}))(t)
+	must.Get(core.New(core.Config{Store: before, Limits: []core.Limit{plan.By(tenant)}}))(t)
 	config := Config{Store: before}
 	must.OK(t, config.complete())
 	check.Fails(t, "a book over a limit that is counted beside it", check.ErrorOf(newBook(config, newMemoryLedger(defaultLevels), endlessPatience)), "where nothing is billed")
@@ -51,7 +53,7 @@ func TestAPlanBelowTheCost(t *testing.T) {
 	t.Parallel()
 	b := InMemory(byHand(fresh()))
 	t.Cleanup(func() { closeBook(t, b) })
-	limiter := limiterOn(t, b.Store(), b.PerTenant(monthly(1000), keyfuncs.Header("X-Tenant")).Cost(10))
+	limiter := limiterOn(t, b.Store(), b.PerTenant(unkeyed(1000), keyfuncs.Header("X-Tenant")).Cost(10))
 	must.OK(t, b.Override(t.Context(), Override{Limit: "plan", Tenant: "header.x-tenant:acme", Included: 5}))
 	if d := limiter.Allow(request("acme")); d.Allowed {
 		t.Errorf("allowed by %+v", d.Results()[0].Rule)
@@ -64,7 +66,7 @@ func TestNamesThatAreNoTenants(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {
 		b, ctx := bookOn(t, l, Config{}), t.Context()
 		limiter := limiterOn(t, b.Store(),
-			monthly(100).By(keyfuncs.Tenant("tenant")), monthly(100).By(keyfuncs.APIKey()).Named("keys"), monthly(100).By(keyfuncs.Tenant("tenant"), keyfuncs.ClientIP()).Named("both"))
+			unkeyed(100).By(keyfuncs.Tenant("tenant")), unkeyed(100).By(keyfuncs.APIKey()).Named("keys"), unkeyed(100).By(keyfuncs.Tenant("tenant"), keyfuncs.ClientIP()).Named("both"))
 		must.OK(t, b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 10}))
 		credit := Credit{Operation: "payment-1", Limit: "plan", Tenant: "acme", Units: 5}
 		adjustment := Adjustment{Operation: "incident-1", Limit: "plan", Tenant: "acme", Units: 5, Reason: "r"}
@@ -119,7 +121,7 @@ func TestNamesThatAreNoLimits(t *testing.T) {
 		b, office, ctx := bookOn(t, l, byHand(s)), bookOn(t, l, Config{}), t.Context()
 		pro := Plan{Limit: "paln", Name: "pro", Included: 10}
 		check.Fails(t, "no limit at all", b.SetPlan(ctx, pro), "no process has one yet; make the limiter, or call PerTenant, before")
-		limit := b.PerTenant(monthly(100), keyfuncs.Tenant("tenant"))
+		limit := b.PerTenant(unkeyed(100), keyfuncs.Tenant("tenant"))
 		check.Is(t, "a limit by another name", b.SetPlan(ctx, pro), ErrUnknownLimit)
 		check.Fails(t, "a limit by another name", b.SetPlan(ctx, pro), `did you mean "plan"?`)
 		pro.Limit = "plan"

@@ -3,7 +3,6 @@ package quota
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -73,9 +72,6 @@ func (r *rules) register(d store.Declaration) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if keys, _, _ := strings.Cut(d.Keys, " once per "); k.perTenant != "" && k.perTenant != keys {
-		return fmt.Errorf("weblimit: limit %q: it counts by %s, and PerTenant gives numbers to %s: leave out By, whose place PerTenant takes", rule.Name, keys, k.perTenant)
-	}
 	k.rule, k.keys, k.inUse = rule, d.Keys, true
 	return nil
 }

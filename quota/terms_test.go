@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
@@ -214,7 +215,7 @@ func TestPerTenant(t *testing.T) {
 		m := fresh()
 		here, there := bookOn(t, l, Config{Store: m}), bookOn(t, l, Config{})
 		ctx := t.Context()
-		limiter := limiterOn(t, here.Store(), here.PerTenant(monthly(10), keyfuncs.Header("X-Tenant")))
+		limiter := limiterOn(t, here.Store(), here.PerTenant(core.PerMonth(10, time.UTC).Named("plan"), keyfuncs.Header("X-Tenant")))
 		tenant := keyfuncs.Encode("header.x-tenant", "acme")
 		granted := func(n int) (granted int) {
 			for range n {
@@ -303,7 +304,7 @@ func TestPerTenantAllocatesNothing(t *testing.T) {
 	}
 	b := InMemory(byHand(fresh()))
 	t.Cleanup(func() { closeBook(t, b) })
-	limiter := limiterOn(t, b.Store(), b.PerTenant(monthly(1<<40), keyfuncs.Header("X-Tenant")))
+	limiter := limiterOn(t, b.Store(), b.PerTenant(core.PerMonth(1<<40, time.UTC).Named("plan"), keyfuncs.Header("X-Tenant")))
 	var r keyfuncs.Request = request("acme")
 	if n := testing.AllocsPerRun(1000, func() { limiter.Allow(r) }); n > 0 {
 		t.Errorf("%v allocations per request", n)

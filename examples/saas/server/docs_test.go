@@ -32,12 +32,13 @@ func quotasOpen(ctx context.Context, r *gin.Engine, pool *pgxpool.Pool, rdb *red
 }
 
 //nolint:errcheck // the block shows what there is to change
-func quotasChanges(ctx context.Context, book *quota.Book, plan core.Limit, tenant string, payment, incident struct{ ID string }, nextYear time.Time) core.Limit {
+func quotasChanges(ctx context.Context, book *quota.Book, berlin *time.Location, tenant string, payment, incident struct{ ID string }, nextYear time.Time) core.Limit {
 	book.SetPlan(ctx, quota.Plan{Limit: "plan", Name: "pro", Included: 100_000, Hard: 120_000})
 	book.Assign(ctx, quota.Assignment{Limit: "plan", Tenant: tenant, Plan: "pro"})
 	book.Credit(ctx, quota.Credit{Operation: payment.ID, Limit: "plan", Tenant: tenant, Units: 10_000, Expires: nextYear})
 	book.Adjust(ctx, quota.Adjustment{Operation: incident.ID, Limit: "plan", Tenant: tenant, Units: 500, Reason: "outage of 3 May"})
 
+	plan := core.PerBillingMonth(100_000, 31, berlin).Named("plan").Soft(80_000)
 	limit := book.PerTenant(plan, keyfuncs.Tenant("tenant")) // the numbers of each tenant, instead of plan's
 	return limit
 }
