@@ -13,11 +13,18 @@ import (
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
-// Headers of a denial for nginx: the status, and the body, that the client is to get.
+// Headers for gateways.
 const (
-	StatusHeader  = "Weblimit-Status"
+	// StatusHeader has the status that the client is to get: of a denial for nginx, and 200 for other
+	// gateways if the request may pass. A gateway that was set up to ask something else by mistake, such as
+	// the application, can tell that this is no limiter.
+	StatusHeader = "Weblimit-Status"
+
+	// ProblemHeader has the body of a denial for nginx.
 	ProblemHeader = "Weblimit-Problem"
 )
+
+const allowedStatus = "200"
 
 // answer tells a gateway the decision.
 func answer(w http.ResponseWriter, r *http.Request, d *core.Decision, by way) {
@@ -26,6 +33,9 @@ func answer(w http.ResponseWriter, r *http.Request, d *core.Decision, by way) {
 	switch {
 	case d.Allowed:
 		// Envoy takes nothing but 200 for a yes.
+		if by == forwardAuth {
+			h[StatusHeader] = []string{allowedStatus}
+		}
 		h["Content-Length"] = []string{"0"}
 		w.WriteHeader(http.StatusOK)
 	case by == authRequest:

@@ -73,8 +73,9 @@ core.register_action("weblimit", { "http-req" }, function(txn, policy)
 	local status = answer and answer.status or 0
 	headers = answer and answer.headers or {}
 	local kind = headers["content-type"] and headers["content-type"][0]
-	-- HAProxy's own 502, 503 and 504 are pages, and those of the limiter are problems.
-	if status < 200 or status >= 502 and kind ~= "application/problem+json" then
+	local allowed = headers["weblimit-status"] and headers["weblimit-status"][0] == "200"
+	-- HAProxy's own 502, 503 and 504 are pages, and those of the limiter are problems. Who else answers 200 is not the limiter.
+	if status < 200 or status == 200 and not allowed or status >= 502 and kind ~= "application/problem+json" then
 		txn:set_var("txn.weblimit", "away")
 	elseif status == 200 then
 		if headers["ratelimit"] then

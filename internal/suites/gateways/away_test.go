@@ -7,14 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/proxies"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -51,19 +49,20 @@ func (s *setup) ask(t testing.TB, c *http.Client, n int) *tally {
 	return got
 }
 
-func (got *tally) ask(c *http.Client) {
+// ask sends a request, and reports whether the limiter has decided it.
+func (got *tally) ask(c *http.Client) (decided bool) {
 	began := time.Now()
 	res, err := c.Get("https://example.com/things")
 	if err != nil {
 		got.unnamed = append(got.unnamed, err.Error())
-		return
+		return false
 	}
 	body, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
 	got.longest = max(got.longest, time.Since(began))
 	if got.silent && res.StatusCode >= 502 && res.StatusCode <= 504 {
 		got.statuses[503]++
-		return
+		return false
 	}
 	got.statuses[res.StatusCode]++
 	switch {
@@ -72,10 +71,12 @@ func (got *tally) ask(c *http.Client) {
 	case res.StatusCode == http.StatusOK:
 		if res.Header.Get("RateLimit") != "" || got.silent {
 			got.limited++
+			return true
 		}
 	case res.Header.Get("Content-Type") != "application/problem+json" || res.Header.Get("Retry-After") != "1" || !strings.HasPrefix(string(body), `{"type":"about:blank"`):
 		got.unnamed = append(got.unnamed, res.Status+" "+string(body))
 	}
+	return false
 }
 
 // check fails the test unless n requests, which took a while, were answered as the policy for a limiter that
@@ -136,9 +137,17 @@ func (s *setup) decidesWithout(t *testing.T, policy, how string, goAway func()) 
 	s.decides(t, c, 20)
 	served := s.served.Load()
 	goAway()
-	const n = 200
+	const n, callers = 200, 8 // at the same time: a gateway goes on without the limiter after some failures in a second
 	began := time.Now()
-	got := s.ask(t, c, n)
+	got := &tally{statuses: map[int]int{}}
+	tallies := make(chan *tally, callers)
+	for range callers {
+		go func() { tallies <- s.ask(t, c, n/callers) }()
+	}
+	for range callers {
+		got.add(<-tallies)
+	}
+	got.silent = s.silent
 	got.check(t, policy, n, time.Since(began))
 	if passed := s.served.Load() - served; passed != int64(got.statuses[200]) {
 		t.Errorf("%s: %d requests were served, of %d that were answered so", how, passed, got.statuses[200])
@@ -163,75 +172,6 @@ func (s *setup) decides(t testing.TB, c *http.Client, n int) {
 			return fmt.Errorf("%+v", got)
 		}
 		return nil
-	})
-}
-
-// The limiter is killed and started, and frozen and thawed, under load. Each request is decided, or answered as the policy says.
-func TestLimiterRestarted(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, p *program) {
-		for _, policy := range p.policies {
-			t.Run(policy, func(t *testing.T) {
-				t.Parallel()
-				s := p.startAsIs(t, fast, policy)
-				var wg sync.WaitGroup
-				var stop atomic.Bool
-				var answers atomic.Int64
-				tallies := make([]*tally, 4)
-				for i := range tallies {
-					c := s.client(t, proxies.Attacker)
-					got := &tally{silent: s.silent, statuses: map[int]int{}}
-					tallies[i] = got
-					wg.Go(func() {
-						for !stop.Load() {
-							got.ask(c)
-							answers.Add(1)
-							time.Sleep(time.Millisecond) // the load of clients, and not of a machine
-						}
-					})
-				}
-				load := func() {
-					enough := answers.Load() + long.Rounds[int64](100, 1000)
-					wait.Until(t, "requests are answered", func() bool { return answers.Load() >= enough })
-				}
-				for range 2 {
-					load()
-					s.limiter.stop()
-					load()
-					s.limiter.start(t)
-					load()
-					s.limiter.freeze(t)
-					load()
-					s.limiter.thaw(t)
-				}
-				load()
-				stop.Store(true)
-				wg.Wait()
-				all := &tally{statuses: map[int]int{}}
-				for _, got := range tallies {
-					for status, n := range got.statuses {
-						all.statuses[status] += n
-					}
-					all.unnamed = append(all.unnamed, got.unnamed...)
-					all.limited += got.limited
-					all.longest = max(all.longest, got.longest)
-				}
-				t.Logf("%s: %v, %d of them decided, longest %v", policy, all.statuses, all.limited, all.longest)
-				allowed := map[string][]int{"open": {200}, "closed": {200, 503}, "local": {200, 429}}[policy]
-				for status, n := range all.statuses {
-					if !slices.Contains(allowed, status) {
-						t.Errorf("%d requests got %d", n, status)
-					}
-				}
-				if len(all.unnamed) > 0 {
-					t.Errorf("%d answers that the documentation does not name, such as %q", len(all.unnamed), all.unnamed[0])
-				}
-				if all.limited == 0 {
-					t.Error("the limiter has decided nothing")
-				}
-				s.back(t)
-			})
-		}
 	})
 }
 

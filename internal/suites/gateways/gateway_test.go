@@ -55,7 +55,7 @@ var nginx = &program{
 	name: "nginx", folder: "nginx", binary: "nginx", files: []string{"weblimit.conf"},
 	edits: []string{
 		"listen 443 ssl", "listen ADDR ssl", "/etc/ssl/example.com.crt", "CERT", "/etc/ssl/example.com.key", "KEY",
-		"unix:/run/weblimitd.sock", "unix:LIMITER", "127.0.0.1:8080", "APP", "127.0.0.1:8429", "AWAY",
+		"unix:/run/weblimitd.sock", "unix:LIMITER", "127.0.0.1:8080", "APP",
 	},
 	patient: []string{
 		"proxy_connect_timeout 100ms", "proxy_connect_timeout 60s", "proxy_send_timeout    300ms", "proxy_send_timeout 60s",
@@ -68,7 +68,7 @@ var nginx = &program{
 			temp += kind + "_temp_path " + dir + "/" + kind + ";\n"
 		}
 		// One process: workers would outlive a test process that is killed.
-		return "daemon off; master_process off; pid " + dir + "/pid; events {}\nhttp { access_log off; " + temp + config + "}\n"
+		return "daemon off; master_process off; pid " + dir + "/pid; events { worker_connections 8192; }\nhttp { access_log off; " + temp + config + "}\n"
 	},
 	args: func(file string) []string { return []string{"-c", file, "-e", "stderr"} },
 }
@@ -140,6 +140,7 @@ type setup struct {
 	away    string // where it decides, or asks, while the limiter is away
 	limiter *limiter
 	served  *atomic.Int64 // requests that have reached the application
+	strays  *atomic.Int64 // of these, how many look like subrequests
 	last    *atomic.Pointer[http.Request]
 	gateway *child.Server
 
@@ -163,10 +164,16 @@ func (p *program) startAsIs(t testing.TB, limits, away string) *setup {
 	t.Helper()
 	binary := p.require(t)
 	dir := child.Dir(t)
-	s := &setup{program: p, addr: proxies.FreeAddr(t), away: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), attacker: proxies.Attacker, bystander: proxies.Bystander}
+	s := &setup{program: p, addr: proxies.FreeAddr(t), away: proxies.FreeAddr(t), served: new(atomic.Int64), strays: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), attacker: proxies.Attacker, bystander: proxies.Bystander}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.served.Add(1)
 		s.last.Store(r)
+		if strings.HasPrefix(r.URL.Path, "/v1/auth") {
+			s.strays.Add(1)
+		}
+		if proxies.Upgrade(w, r) {
+			return
+		}
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, "served")
 	}))

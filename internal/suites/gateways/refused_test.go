@@ -64,3 +64,35 @@ func TestLimiterThatRefuses(t *testing.T) {
 		}
 	})
 }
+
+// Another program that answers 200 in the limiter's place is no yes: a request that it was asked about has not been
+// counted. nginx and Traefik can't tell.
+func TestAnotherProgramInTheLimitersPlace(t *testing.T) {
+	t.Parallel()
+	for _, p := range []*program{haproxy, caddy} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			s := p.start(t, fast, "closed")
+			s.limiter.stop()
+			l := must.Get(net.Listen(s.limiter.network, s.limiter.listenAddr()))(t)
+			asked := new(atomic.Int64)
+			other := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v1/auth/api" {
+					asked.Add(1)
+				}
+				_, _ = io.WriteString(w, "welcome")
+			})}
+			go func() { _ = other.Serve(l) }()
+			t.Cleanup(func() { _ = other.Close() })
+			c := s.client(t, proxies.Attacker)
+			wait.Until(t, "the other program is asked", func() bool {
+				got := s.ask(t, c, 1)
+				got.check(t, "closed", 1, 0)
+				return asked.Load() >= 10 || t.Failed()
+			})
+			if n := s.served.Load(); n > 0 {
+				t.Errorf("%d requests were served", n)
+			}
+		})
+	}
+}

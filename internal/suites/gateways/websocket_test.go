@@ -1,0 +1,42 @@
+package gateways
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/proxies"
+)
+
+// A WebSocket is asked about by the request with which it begins. A denied one does not reach the application, also while
+// the limiter is away.
+func TestWebSockets(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.shared(t, "")
+		open := func(from string) int {
+			res := must.Get(proxies.WebSocket(t, from, s.addr, "/things", "websocket"))(t)
+			if res.StatusCode == http.StatusTooManyRequests && (res.Header.Get("Retry-After") == "" || res.Header.Get("Content-Type") != "application/problem+json") {
+				t.Errorf("denied: %v", res.Header)
+			}
+			return res.StatusCode
+		}
+		for range 3 {
+			if got := open(s.attacker); got != http.StatusSwitchingProtocols {
+				t.Fatalf("got %d", got)
+			}
+		}
+		got := proxies.Send(t, s.attacker, s.addr, repeat("GET /things HTTP/1.1\r\nHost: example.com\r\n\r\n", 110)...)
+		if got[200] != 97 || got[429] != 13 {
+			t.Errorf("after 3 WebSockets, the answers are %v", got)
+		}
+		served := s.served.Load()
+		if got := open(s.attacker); got != http.StatusTooManyRequests || s.served.Load() != served {
+			t.Errorf("above the limit: %d, and %d reached the application", got, s.served.Load()-served)
+		}
+		if got := open(s.bystander); got != http.StatusSwitchingProtocols {
+			t.Errorf("another client: %d", got)
+		}
+		s.refusedNone(t)
+	})
+}
