@@ -44,7 +44,7 @@ func (s *Store) routeFor(client redis.UniversalClient) route {
 }
 
 func (s *Store) newNode(c *redis.Client) *node {
-	return &node{store: s, made: c, client: withoutRetries(c), name: c.Options().Addr}
+	return &node{store: s, made: c, client: observed(c, withoutRetries(c)), name: c.Options().Addr}
 }
 
 // inPlaceOf returns the node to ask for a job in place of one whose client is closed, or nil. A Cluster's

@@ -62,7 +62,10 @@ var _ store.Store = (*Store)(nil)
 //
 // A client of another kind, such as a wrapper around one of these, is used as it
 // is, with its own retries and time-outs. Switch its retries off, or a check can
-// be charged twice. Hooks must be added to the client before New.
+// be charged twice.
+//
+// Hooks of the client see the store's round trips if they were added before New. Of a Cluster or Ring, hooks
+// of the nodes' clients do, as OnNewNode and ForEachShard add them.
 //
 // New changes nothing of the client, so that it may be in use, and have other stores.
 //

@@ -1,12 +1,15 @@
 package prometheus_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/weblimit/weblimit/core"
@@ -23,8 +26,8 @@ func TestConfigurationsThatCantWork(t *testing.T) {
 		want   string
 	}{
 		{"a negative bound", weblimitprom.Config{MaxSeries: -1}, "MaxSeries must be at least 1"},
-		{"a namespace that is no name", weblimitprom.Config{Namespace: "web limit"}, "not a valid metric name"},
-		{"a label that is no name", weblimitprom.Config{ConstLabels: prometheus.Labels{"my zone": "a"}}, "not a valid label name"},
+		{"a namespace that is no name with any release", weblimitprom.Config{Namespace: "web\xfflimit"}, "not a valid metric name"},
+		{"a label that is no name with any release", weblimitprom.Config{ConstLabels: prometheus.Labels{"my\xffzone": "a"}}, "not a valid label name"},
 		{"a label of ours", weblimitprom.Config{ConstLabels: prometheus.Labels{"limit": "a"}}, "duplicate label names"},
 	} {
 		tt.config.Registerer = prometheus.NewRegistry()
@@ -100,10 +103,13 @@ func TestTheTextFormat(t *testing.T) {
 	for _, f := range families {
 		must.Do(expfmt.MetricFamilyToText(&text, f))(t)
 	}
-	var parser expfmt.TextParser
-	read, err := parser.TextToMetricFamilies(strings.NewReader(text.String()))
-	if err != nil || len(read) != len(families) {
-		t.Errorf("%d of %d metrics were read: %v\n%s", len(read), len(families), err, text.String())
+	decoder := expfmt.NewDecoder(strings.NewReader(text.String()), expfmt.NewFormat(expfmt.TypeTextPlain))
+	read, err := 0, error(nil)
+	for ; err == nil; read++ {
+		err = decoder.Decode(new(dto.MetricFamily))
+	}
+	if read--; !errors.Is(err, io.EOF) || read != len(families) {
+		t.Errorf("%d of %d metrics were read: %v\n%s", read, len(families), err, text.String())
 	}
 }
 
