@@ -62,7 +62,11 @@ func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error)
 	}
 	tokens, err := secure.NewTokens(string(o.tokens), string(o.tokensFile))
 	if err != nil {
-		return nil, fmt.Errorf("--tokens-file: %w", err)
+		from := "--tokens-file"
+		if o.tokensFile == "" {
+			from = o.set.Variable("tokens")
+		}
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	s.callers = &callers{tokens}
 	s.guard = &guard{ending: make(chan struct{}), callers: s.callers, health: s.health, metrics: s.metrics, max: int64(o.maxInFlight.N), logPanic: s.logPanic}

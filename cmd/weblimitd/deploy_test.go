@@ -169,7 +169,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Calendar limits have their time zones, and callers without a token are refused.
-	if out := ask("run", "-v", limits+":/etc/weblimitd/limits.yaml:ro", container, "--", "/weblimitd", "--check"); !strings.HasPrefix(out, "ok: policy") {
+	if out := ask("run", "-v", limits+":/etc/weblimitd/limits.yaml:ro", container, "--", "/weblimitd", "--check", "--policy", "/etc/weblimitd/limits.yaml"); !strings.HasPrefix(out, "ok: policy") {
 		t.Error(out)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -133,6 +134,10 @@ var inheritedVariables = []inherited{
 	{names: "TRACING_SAMPLING_RATE", note: "`OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG` say which are sent", with: "TRACING_ENABLED=true", agrees: hasVariable("OTEL_TRACES_SAMPLER")},
 }
 
+// ofAService is a value that Kubernetes sets in each container for a Service, such as STATSD_PORT for one
+// named statsd.
+var ofAService = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+
 func anyValue(*options, string) bool { return true }
 
 func says(word string) func(*options, string) bool {
@@ -176,7 +181,7 @@ func (o *options) refuseInherited() error {
 	for i := range inheritedVariables {
 		v := &inheritedVariables[i]
 		for name := range strings.FieldsSeq(v.names) {
-			if value := o.variables[name]; value != "" && o.counts(v) && !o.standsFor(v, name) && (v.agrees == nil || !v.agrees(o, value)) {
+			if value := o.variables[name]; value != "" && !ofAService.MatchString(value) && o.counts(v) && !o.standsFor(v, name) && (v.agrees == nil || !v.agrees(o, value)) {
 				errs = append(errs, fmt.Errorf("%s is a variable of envoyproxy/ratelimit, which is not read here: %s", name, v.mend(o.set)))
 			}
 		}

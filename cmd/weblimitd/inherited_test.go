@@ -40,6 +40,7 @@ func TestVariablesOfEnvoyproxyRatelimit(t *testing.T) {
 		{"TLS", "REDIS_TLS=true", []string{"--redis", "redis://127.0.0.1:1"}, []string{"REDIS_TLS", "--redis rediss://"}},
 		{"TLS by URL", "REDIS_TLS=true REDIS_TLS_CACERT=/ca.pem", []string{"--redis", "rediss://127.0.0.1:1"}, []string{"REDIS_TLS_CACERT", "--redis-cacert"}},
 		{"PostgreSQL in place of Redis", "REDIS_URL=redis:6379 REDIS_AUTH=x REDIS_TYPE=cluster CACHE_KEY_PREFIX=x BACKEND_TYPE=redis", []string{"--postgres", "postgres://127.0.0.1:1/x"}, nil},
+		{"of Services named statsd and grpc", "STATSD_PORT=udp://10.0.0.1:8125 GRPC_PORT=tcp://10.0.0.2:80", nil, nil},
 		{"an empty variable", "SHADOW_MODE= REDIS_URL=", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

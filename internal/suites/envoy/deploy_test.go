@@ -39,7 +39,7 @@ func TestEnvoyConfiguration(t *testing.T) {
 // The limits beside it are for the descriptors that Envoy sends.
 func TestDeployedLimits(t *testing.T) {
 	t.Parallel()
-	text := must.Get(os.ReadFile("../../../deploy/envoy/edge.yaml"))(t)
+	text := must.Get(os.ReadFile("../../../deploy/envoy/limits/edge.yaml"))(t)
 	store, now := core.NewMemory(), time.Now().UnixMicro()
 	testclock.Set(store, func() int64 { return now }) // no minute ends between two requests
 	s := must.Get(envoy.New(envoy.Config{Source: envoy.Files(policy.File{Name: "edge.yaml", Text: text}), Store: store}))(t)
