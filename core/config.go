@@ -92,9 +92,6 @@ type Config struct {
 	catalog bool    // calls say which limits to ask, of any number
 }
 
-// maxTimeout is the longest time that a request may wait for its store.
-const maxTimeout = 5 * time.Minute
-
 // isNil reports whether an interface holds a nil pointer. Its methods would panic while
 // serving.
 func isNil(s Store) bool {
@@ -129,8 +126,8 @@ func (c *Config) validateSettings() error {
 		return errors.New("weblimit: Config.Store: its Registry is nil; a wrapper returns that of the store in it")
 	case c.Timeout != 0 && c.Timeout < time.Millisecond:
 		return fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", c.Timeout)
-	case c.Timeout > maxTimeout:
-		return fmt.Errorf("weblimit: Config.Timeout must be at most %v, got %v: requests would wait for a store that hangs for as long, and no outage would begin", maxTimeout, c.Timeout)
+	case c.Timeout > store.MaxTimeout:
+		return fmt.Errorf("weblimit: Config.Timeout must be at most %v, got %v: requests would wait for a store that hangs for as long, and no outage would begin", store.MaxTimeout, c.Timeout)
 	case c.MaxWaiting < 0:
 		return fmt.Errorf("weblimit: Config.MaxWaiting must be at least 1, got %d", c.MaxWaiting)
 	case c.MaxWaitingPerKey < 0:

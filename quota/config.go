@@ -100,8 +100,8 @@ func (c *Config) complete() error {
 		return errors.New("weblimit: quota: Config.Store: its Registry is nil; a wrapper returns that of the store in it")
 	case c.FlushEvery < minTimeout || c.FlushEvery > maxFlushEvery:
 		return fmt.Errorf("weblimit: quota: Config.FlushEvery must be from %v to %v, got %v", minTimeout, maxFlushEvery, c.FlushEvery)
-	case c.Timeout < minTimeout:
-		return fmt.Errorf("weblimit: quota: Config.Timeout must be at least %v, got %v", minTimeout, c.Timeout)
+	case c.Timeout < minTimeout || c.Timeout > store.MaxTimeout:
+		return fmt.Errorf("weblimit: quota: Config.Timeout must be from %v to %v, got %v", minTimeout, store.MaxTimeout, c.Timeout)
 	case c.MaxAccounts < minMaxAccounts:
 		return fmt.Errorf("weblimit: quota: Config.MaxAccounts must be at least %d, got %d", minMaxAccounts, c.MaxAccounts)
 	case !schemaName.MatchString(c.Schema):

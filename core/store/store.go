@@ -187,6 +187,10 @@ type Reading struct {
 // DefaultTimeout is how long a store may take to decide by default.
 const DefaultTimeout = 100 * time.Millisecond
 
+// MaxTimeout is how long a store may be given at most. With more, requests would wait for a store that
+// hangs, and no outage would begin.
+const MaxTimeout = 5 * time.Minute
+
 // MaxChecks is the largest number of checks in a call, and of limits of a limiter. A check
 // with Once counts twice, and so does one whose rule has a penalty; one with both counts
 // three times. The same goes for limits with OncePer and Penalty.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // Config sets up a [Client].
@@ -33,7 +34,7 @@ type Config struct {
 	// Connections connections, which honors no proxy of the environment.
 	Transport http.RoundTripper
 
-	// Timeout is how long a decision may take. Defaults to 100ms.
+	// Timeout is how long a decision may take, from 1ms to 5m. Defaults to 100ms.
 	Timeout time.Duration
 
 	// Connections is how many requests to the service are under way at once: checks that come
@@ -49,7 +50,8 @@ type Config struct {
 	// Send names what of a request the service is told, beside method, path, route and the address of the peer.
 	Send Fields
 
-	// Outage says how to decide while the service does not answer.
+	// Outage says how to decide while the service does not answer. [Client.Limiter] requires it: nothing is
+	// allowed by accident. Without limiters it is not needed.
 	Outage Outage
 }
 
@@ -62,16 +64,39 @@ type Fields struct {
 	Values  []string // stored by middleware, such as user, tenant and plan
 }
 
-// Outage says how to decide while the service does not answer. The zero value lets requests pass, and
-// says so in decision and events.
+// Outage says how to decide while the service does not answer: by Limits or by Policy, and not by both.
 type Outage struct {
 	// Limits decide in this process, each divided by core.Config.Replicas. Their own OnOutage says whether
 	// they do, or allow or deny. Their names must not be those of other limits on Client.Store. Defaults
 	// to none.
 	Limits []core.Limit
 
-	// Deny denies requests with 503 if there are no Limits. Defaults to false.
-	Deny bool
+	// Policy without Limits is [core.Deny], which answers 503, or [core.Allow], which lets requests pass and says
+	// so in decision and events. Its zero value, core.Local, needs Limits.
+	Policy core.Outage
+}
+
+// validate reports what would have no effect. Whether a limiter can do with it says limits.
+func (o Outage) validate() error {
+	if o.Policy > core.Deny {
+		return fmt.Errorf("Outage: unknown Policy %d", o.Policy)
+	}
+	if o.Policy != core.Local && len(o.Limits) > 0 {
+		return errors.New("Outage: it has Limits and a Policy; each of the Limits says by its OnOutage whether it allows or denies")
+	}
+	return nil
+}
+
+// limits returns the limits that decide in an outage.
+func (o Outage) limits() ([]core.Limit, error) {
+	switch {
+	case len(o.Limits) > 0:
+		return o.Limits, nil
+	case o.Policy == core.Local:
+		return nil, errors.New("weblimit: client.Config.Outage: say how to decide while the service does not answer: by Limits in this process, or by Policy, core.Deny or core.Allow")
+	}
+	// Never counted: it says what happens while the service does not answer.
+	return []core.Limit{core.PerSecond(1).By(keyfuncs.Everyone()).Named("service").OnOutage(o.Policy)}, nil
 }
 
 // Client asks a service. It is safe for concurrent use.
@@ -109,8 +134,14 @@ func (c *Client) complete() error {
 	if c.config.Timeout == 0 {
 		c.config.Timeout = store.DefaultTimeout
 	}
-	if c.config.Connections < 1 || c.config.MaxBatch < 1 || c.config.MaxPending < 1 || c.config.Timeout < time.Millisecond {
-		return errors.New("want Connections, MaxBatch and MaxPending of at least 1, and a Timeout of at least 1ms")
+	if c.config.Connections < 1 || c.config.MaxBatch < 1 || c.config.MaxPending < 1 || c.config.Timeout < time.Millisecond || c.config.Timeout > store.MaxTimeout {
+		return fmt.Errorf("want Connections, MaxBatch and MaxPending of at least 1, and a Timeout from 1ms to %v", store.MaxTimeout)
+	}
+	if c.config.Transport != nil && c.config.TLS != nil {
+		return errors.New("TLS is that of the client's own transport: set it in your Transport, or leave out Transport")
+	}
+	if err := c.config.Outage.validate(); err != nil {
+		return err
 	}
 	headers := make([]string, len(c.config.Send.Headers))
 	for i, name := range c.config.Send.Headers {

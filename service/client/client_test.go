@@ -109,6 +109,9 @@ func newClient(t *testing.T, config client.Config) *client.Client {
 	if config.Timeout == 0 {
 		config.Timeout = time.Minute
 	}
+	if config.Outage.Policy == core.Local && len(config.Outage.Limits) == 0 {
+		config.Outage.Policy = core.Allow
+	}
 	config.Token = "0123456789abcdef"
 	c := must.Get(client.New(config))(t)
 	t.Cleanup(c.Close)
@@ -247,7 +250,7 @@ func TestAServiceThatIsAway(t *testing.T) {
 	s := serve(t)
 	stand := core.PerHour(10).By(keyfuncs.User("user")).Named("stand-in")
 	var events sync.Map
-	for name, outage := range map[string]client.Outage{"allow": {}, "deny": {Deny: true}, "local": {Limits: []core.Limit{stand}}} {
+	for name, outage := range map[string]client.Outage{"allow": {Policy: core.Allow}, "deny": {Policy: core.Deny}, "local": {Limits: []core.Limit{stand}}} {
 		c := newClient(t, client.Config{URL: s.URL, Outage: outage, Send: client.Fields{Values: []string{"user"}}})
 		c.OnEvent(func(e core.Event) { events.Store(e.Kind, true) })
 		l := limiterOf(t, c, "user")
@@ -390,12 +393,25 @@ func TestChecksThatNobodyWaitsForAreNotSent(t *testing.T) {
 func TestConfigurationsThatCanNotWork(t *testing.T) {
 	t.Parallel()
 	for _, config := range []client.Config{
-		{}, {URL: "127.0.0.1:8080"}, {URL: "ftp://x"}, {URL: "http://user@x"}, {URL: "unix://"}, {URL: "http://x", Timeout: 1}, {URL: "http://x", Connections: -1},
+		{},
+		{URL: "127.0.0.1:8080"},
+		{URL: "ftp://x"},
+		{URL: "http://user@x"},
+		{URL: "unix://"},
+		{URL: "http://x", Timeout: 1},
+		{URL: "http://x", Connections: -1},
+		{URL: "http://x", Timeout: time.Hour},
+		{URL: "http://x", Transport: http.DefaultTransport, TLS: &tls.Config{MinVersion: tls.VersionTLS12}},
+		{URL: "http://x", Outage: client.Outage{Policy: 7}},
+		{URL: "http://x", Outage: client.Outage{Policy: core.Deny, Limits: []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())}}},
 	} {
 		if _, err := client.New(config); err == nil {
 			t.Errorf("%+v: no error", config)
 		}
 	}
+	undecided := must.Get(client.New(client.Config{URL: "http://127.0.0.1:1"}))(t)
+	_, err := undecided.Limiter(core.Config{Store: undecided.Store()}, "user")
+	check.Fails(t, "nobody says what happens in an outage", err, "say how to decide while the service does not answer")
 	c := newClient(t, client.Config{URL: "http://127.0.0.1:1"})
 	for _, config := range []core.Config{
 		{}, {Store: core.NewMemory()}, {Store: c.Store(), Timeout: time.Second}, {Store: c.Store(), Limits: []core.Limit{core.PerHour(1)}},

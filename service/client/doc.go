@@ -2,7 +2,11 @@
 //
 // A [Client] is a core.Policies: an adapter decides by a policy of the service as it does by one of a file.
 //
-//	remote, err := client.New(client.Config{URL: "http://127.0.0.1:8080", Send: client.Fields{Values: []string{"user"}}})
+//	remote, err := client.New(client.Config{
+//		URL:    "http://127.0.0.1:8080",
+//		Send:   client.Fields{Values: []string{"user"}},
+//		Outage: client.Outage{Policy: core.Deny}, // while the service does not answer
+//	})
 //	…
 //	limits := nethttp.With(core.Config{Store: remote.Store()})
 //	server.Handler = limits.Policy(remote, "api")(mux)

@@ -47,15 +47,11 @@ func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error)
 	case config.OnWarning != nil:
 		return nil, errors.New("weblimit: client: the service sends warnings, see service.Config.OnWarning")
 	}
-	config.Limits = c.config.Outage.Limits
-	if len(config.Limits) == 0 {
-		policy := core.Allow
-		if c.config.Outage.Deny {
-			policy = core.Deny
-		}
-		// Never counted: it says what happens while the service does not answer.
-		config.Limits = []core.Limit{core.PerSecond(1).By(keyfuncs.Everyone()).Named("service").OnOutage(policy)}
+	limits, err := c.config.Outage.limits()
+	if err != nil {
+		return nil, err
 	}
+	config.Limits = limits
 	of := &policy{client: c, name: name, log: config.Logger}
 	return adapter.NewRemote(config, of.decide)
 }

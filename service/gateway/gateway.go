@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/internal/named"
 )
@@ -75,8 +76,8 @@ func New(config Config) (*Gateway, error) {
 		return nil, errors.New("weblimit: gateway: Config.Limiter.Store is missing")
 	case len(config.Limiter.Limits) > 0:
 		return nil, errors.New("weblimit: gateway: Config.Limiter.Limits must be empty: the limits are those of the policies")
-	case config.Timeout != 0 && config.Timeout < time.Millisecond:
-		return nil, fmt.Errorf("weblimit: gateway: Config.Timeout must be at least 1ms, got %v", config.Timeout)
+	case config.Timeout != 0 && config.Timeout < time.Millisecond || config.Timeout > store.MaxTimeout:
+		return nil, fmt.Errorf("weblimit: gateway: Config.Timeout must be from 1ms to %v, got %v", store.MaxTimeout, config.Timeout)
 	}
 	// The gateway has found the client, and X-Forwarded-For, which policies see, says the same.
 	config.Limiter.Silence = append(slices.Clone(config.Limiter.Silence), core.AdviceForwarded, core.AdviceUnlisted, core.AdviceExempt)

@@ -426,7 +426,7 @@ func TestWrongConfigurations(t *testing.T) {
 		{"limits", gateway.Config{Policies: inCode{}, Limiter: core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(1)}}}, "must be empty"},
 		{"a policy that is not there", gateway.Config{Policies: inCode{}, Limiter: store, Names: []string{"api"}}, "Limits is empty"},
 		{"a short token", gateway.Config{Policies: inCode{}, Limiter: store, Tokens: []string{"short"}}, "Config.Tokens"},
-		{"no time", gateway.Config{Policies: inCode{}, Limiter: store, Timeout: time.Microsecond}, "at least 1ms"},
+		{"no time", gateway.Config{Policies: inCode{}, Limiter: store, Timeout: time.Microsecond}, "from 1ms to 5m0s"},
 		{"no network", gateway.Config{Policies: inCode{}, Limiter: store, Trusted: make([]netip.Prefix, 1)}, "Config.Trusted"},
 		{"no network of proxies", gateway.Config{Policies: inCode{}, Limiter: store, Proxies: make([]netip.Prefix, 1)}, "Config.Proxies"},
 		{"everybody a proxy", gateway.Config{Policies: inCode{}, Limiter: store, Proxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, "Config.Proxies"},
