@@ -1,16 +1,19 @@
 package policy
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/spelling"
+	"github.com/weblimit/weblimit/internal/wholefile"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -82,6 +85,7 @@ func (noPolicy) Is(target error) bool { return target == core.ErrNoPolicy }
 // others are found, too.
 type builder struct {
 	*problems
+	ctx        context.Context // of reading secrets
 	options    *Options
 	secrets    map[string]string // by reference
 	strategies map[*node]keyfuncs.Strategy
@@ -103,10 +107,17 @@ type scope struct {
 	secret []byte // key_secret, or nil
 }
 
-// compile makes a document of a file, or returns an *Error with everything that is wrong with it.
-func compile(file string, content []byte, options *Options) (*document, error) {
+// secretsTimeout bounds how long the files of all secrets of a file take together.
+const secretsTimeout = 30 * time.Second
+
+// compile makes a document of a file, or returns an *Error with everything that is wrong with it. ctx
+// bounds the reading of secrets.
+func compile(ctx context.Context, file string, content []byte, options *Options) (*document, error) {
 	p := &problems{file: file}
 	root := read(content, p)
+	if root != nil && options.EndMark && !wholefile.IsEnded(content) {
+		p.add(nil, `the file does not end with the line "...", so it may be cut off`)
+	}
 	if root == nil {
 		return nil, p.err()
 	}
@@ -118,7 +129,9 @@ func compile(file string, content []byte, options *Options) (*document, error) {
 		version:  Version{root.get("version").string(), hashOf(content)},
 		policies: make(map[string]*policy), root: root, text: content,
 	}
-	b := &builder{problems: p, options: options, secrets: make(map[string]string), strategies: make(map[*node]keyfuncs.Strategy), seen: make(map[string]declared)}
+	ctx, cancel := context.WithTimeout(ctx, secretsTimeout)
+	defer cancel()
+	b := &builder{problems: p, ctx: ctx, options: options, secrets: make(map[string]string), strategies: make(map[*node]keyfuncs.Strategy), seen: make(map[string]declared)}
 	scratch := core.NewMemory()
 	for _, m := range root.get("policies").fields {
 		if m.value.kind != kindObject {

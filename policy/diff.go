@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,11 +34,11 @@ func Diff(from, to File, options ...Options) ([]Change, error) {
 	if len(options) > 0 {
 		o = options[0]
 	}
-	a, err := compile(from.Name, from.Text, &o)
+	a, err := compile(context.Background(), from.Name, from.Text, &o)
 	if err != nil {
 		return nil, err
 	}
-	b, err := compile(to.Name, to.Text, &o)
+	b, err := compile(context.Background(), to.Name, to.Text, &o)
 	if err != nil {
 		return nil, err
 	}

@@ -404,7 +404,7 @@ func TestSecretsFromFiles(t *testing.T) {
 	}
 	must.OK(t, os.Remove(name))
 	must.OK(t, os.Mkdir(name, 0o700)) // as for a pipe, whose end would never come
-	if _, err := policy.Parse("x", []byte(text)); !strings.Contains(fmt.Sprint(err), "is not a regular one") {
+	if _, err := policy.Parse("x", []byte(text)); !strings.Contains(fmt.Sprint(err), "is not a regular file") {
 		t.Errorf("no regular file: %v", err)
 	}
 	must.OK(t, os.Remove(name))

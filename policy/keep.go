@@ -14,7 +14,7 @@ func (s *Set) begin(ctx context.Context) (string, *document, error) {
 	file, err := s.source.Load(ctx)
 	if err == nil {
 		var d *document
-		if d, err = compile(file.Name, file.Text, &s.options); err == nil {
+		if d, err = compile(ctx, file.Name, file.Text, &s.options); err == nil {
 			s.current = d
 			s.keep()
 			return file.Name, d, nil
@@ -27,7 +27,7 @@ func (s *Set) begin(ctx context.Context) (string, *document, error) {
 	if failed != nil {
 		return "", nil, err // there is none yet
 	}
-	d, failed := compile(kept.Name, kept.Text, &s.options)
+	d, failed := compile(ctx, kept.Name, kept.Text, &s.options)
 	if failed != nil {
 		return "", nil, fmt.Errorf("%w\nthe version that was kept can't be used either: %s", err, unprefixed(failed))
 	}

@@ -55,6 +55,12 @@ type Options struct {
 	// error.
 	Keep string
 
+	// EndMark refuses a file in YAML whose last line is not "...", which is how YAML marks the end of a
+	// document. A file that is written slowly, and not replaced as a whole, may otherwise be taken while
+	// its end is missing: cut off behind a line it is valid, and has fewer limits. JSON needs no mark: it
+	// is not valid without its last brace. Defaults to false.
+	EndMark bool
+
 	// Logger hears of new versions, and of files that are refused. Defaults to slog.Default().
 	Logger *slog.Logger
 }

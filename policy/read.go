@@ -12,12 +12,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weblimit/weblimit/internal/spelling"
+	"github.com/weblimit/weblimit/internal/wholefile"
 )
 
-// Bounds of a file. Ten thousand limits take about 2 MB and 150,000 values.
+// Bounds of a file. Ten thousand limits take about 2 MB, 150,000 values and 200,000 marks.
 const (
 	maxBytes  = 8 << 20
-	maxValues = 1_000_000 // with every alias written out, so that aliases of aliases can't explode
+	maxMarks  = 300_000 // before it is parsed: see wholefile.Marks
+	maxValues = 300_000 // with every alias written out, so that aliases of aliases can't explode
 	maxDepth  = 40
 )
 
@@ -30,6 +32,9 @@ func read(text []byte, p *problems) *node {
 		return nil
 	case !utf8.Valid(text):
 		p.add(nil, "the file is not UTF-8 text")
+		return nil
+	case wholefile.Marks(text) > maxMarks:
+		p.add(nil, "the file has more than %d commas, colons, dashes, brackets, braces and comments, which is more than %d limits need", maxMarks, 10_000)
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

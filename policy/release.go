@@ -149,7 +149,7 @@ func (p Publication) publish(ctx context.Context, in Archive, file File, of int6
 	if p.Options == nil {
 		p.Options = &Options{AnyName: true, WithoutSecrets: true}
 	}
-	next, err := compile(file.Name, file.Text, p.Options)
+	next, err := compile(ctx, file.Name, file.Text, p.Options)
 	if err != nil {
 		return Release{}, err
 	}

@@ -1,10 +1,11 @@
 package policy
 
 import (
+	"context"
 	"errors"
-	"io"
-	"os"
 	"strings"
+
+	"github.com/weblimit/weblimit/internal/wholefile"
 )
 
 // maxSecret bounds the file of a secret.
@@ -28,7 +29,7 @@ func (s *scope) secretOf(n *node) (string, bool) {
 			err = errors.New("the environment variable " + name + " is not set")
 		}
 	} else {
-		value, err = readSecret(name)
+		value, err = readSecret(s.ctx, name)
 	}
 	if err != nil {
 		s.add(n, "%s", err)
@@ -38,28 +39,13 @@ func (s *scope) secretOf(n *node) (string, bool) {
 }
 
 // readSecret reads a file without the line break at its end.
-func readSecret(name string) (string, error) {
-	// A pipe would never end, and hold up the change of a file.
-	switch info, err := os.Stat(name); {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", errors.New("the file " + name + " is not a regular one")
-	}
-	file, err := os.Open(name) //nolint:gosec // G304: whoever writes the policy names the file
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+func readSecret(ctx context.Context, name string) (string, error) {
+	text, err := wholefile.Read(ctx, name, maxSecret)
 	if err != nil {
 		return "", err
 	}
 	value := strings.TrimRight(string(text), "\r\n")
-	switch {
-	case len(text) > maxSecret:
-		return "", errors.New("the file " + name + " is too long for a secret")
-	case value == "":
+	if value == "" {
 		return "", errors.New("the file " + name + " is empty")
 	}
 	return value, nil

@@ -21,8 +21,8 @@ type Set struct {
 	options Options
 	live    adapter.Live
 
-	loading sync.Mutex // held while a file is loaded and taken, so that files are taken in order
-	keeping sync.Mutex // held while Options.Keep is written
+	loading chan struct{} // has a place for whoever loads a file and takes it, so that files are taken in order
+	keeping sync.Mutex    // held while Options.Keep is written
 
 	mu       sync.Mutex
 	current  *document   // Guarded by mu.
@@ -65,7 +65,7 @@ func From(source Source, options ...Options) (*Set, error) {
 	if len(options) > 1 {
 		return nil, errors.New("weblimit: policy: more than one Options")
 	}
-	s := &Set{source: source}
+	s := &Set{source: source, loading: make(chan struct{}, 1)}
 	if len(options) == 1 {
 		s.options = options[0]
 	}
@@ -73,7 +73,7 @@ func From(source Source, options ...Options) (*Set, error) {
 	if s.status.File, s.current, err = s.begin(context.Background()); err != nil {
 		return nil, err
 	}
-	s.status.Version, s.status.Since = s.current.version, time.Now()
+	s.status.decides(s.current)
 	return s, nil
 }
 
@@ -132,6 +132,9 @@ type Status struct {
 	Since   time.Time // when that version began to decide
 	Changes int64     // how many versions have replaced another, by a change of the file or by Rollback
 
+	// Policies and Limits are how many that version has, without limits of a fallback.
+	Policies, Limits int
+
 	// Refused is how many times a file was refused, and Err why the last one was: an *Error, or
 	// that the file could not be read. Err is nil once the file is good again.
 	Refused int64
@@ -140,6 +143,15 @@ type Status struct {
 	// RolledBack is the version that Rollback has left, which the file still holds as far as is known.
 	// It is not taken again by itself. Zero if there is none.
 	RolledBack Version
+}
+
+// decides notes that a document decides from now on.
+func (s *Status) decides(d *document) {
+	s.Version, s.Since = d.version, time.Now()
+	s.Policies, s.Limits = len(d.policies), 0
+	for _, p := range d.policies {
+		s.Limits += len(p.limits)
+	}
 }
 
 // Status returns the state of the Set, for metrics, health checks and pages.
@@ -164,8 +176,12 @@ func (s *Set) Reload(ctx context.Context) error {
 // load loads the file and has it decide, if it is good. It passes over a text that was refused or rolled
 // back before, unless somebody asks for it. It returns false if the file could not be loaded.
 func (s *Set) load(ctx context.Context, asked bool) (loaded bool, err error) {
-	s.loading.Lock()
-	defer s.loading.Unlock()
+	select {
+	case s.loading <- struct{}{}:
+		defer func() { <-s.loading }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	file, err := s.source.Load(ctx)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -179,7 +195,10 @@ func (s *Set) load(ctx context.Context, asked bool) (loaded bool, err error) {
 		return true, nil
 	}
 	// A large file takes a second, in which others read the status.
-	next, err := compile(file.Name, file.Text, &s.options)
+	next, err := compile(ctx, file.Name, file.Text, &s.options)
+	if err != nil && ctx.Err() != nil {
+		return false, err // a secret was not waited for
+	}
 	if err = s.take(file, next, err); err == nil {
 		s.keep()
 	}
@@ -255,7 +274,7 @@ func (s *Set) began(next *document, what string) {
 	changes := diff(s.current, next)
 	before := s.current.version
 	s.current, s.refused, s.status.RolledBack = next, "", Version{}
-	s.status.Version, s.status.Since = next.version, time.Now()
+	s.status.decides(next)
 	s.fails(nil)
 	s.status.Changes++
 	const most = 20

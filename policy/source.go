@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"time"
+
+	"github.com/weblimit/weblimit/internal/wholefile"
 )
 
 // Source is where a policy file comes from: a file, a key in Redis, a row of a database. Its methods
@@ -27,53 +27,22 @@ type File struct {
 }
 
 // FilePoll is how often a [Source] of [Load] looks whether its file has changed.
-const FilePoll = time.Second
+const FilePoll = wholefile.Poll
 
 // fileSource is a file of the operating system.
 type fileSource struct{ name string }
 
-func (s fileSource) Load(context.Context) (File, error) {
-	file, err := os.Open(s.name)
+func (s fileSource) Load(ctx context.Context) (File, error) {
+	text, err := wholefile.Read(ctx, s.name, maxBytes)
 	if err != nil {
 		return File{}, fmt.Errorf("weblimit: policy: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	text, err := readBounded(file)
-	if err != nil {
-		return File{}, fmt.Errorf("weblimit: policy: %s: %w", s.name, err)
 	}
 	return File{s.name, text}, nil
 }
 
-// Watch looks at the file once a second. That works everywhere: where the file is replaced by
-// another, as editors do, where it is behind a link that is swapped, as in a ConfigMap of Kubernetes,
-// and on network file systems, none of which notifications of the system do.
+// Watch takes a change once the file has been the same for a second: before, it may be half-written.
 func (s fileSource) Watch(ctx context.Context, changed func()) {
-	ticker := time.NewTicker(FilePoll)
-	defer ticker.Stop()
-	before, _ := os.Stat(s.name)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		now, err := os.Stat(s.name)
-		if err != nil {
-			if before != nil {
-				changed() // Load says what is wrong
-			}
-			before = nil
-			continue
-		}
-		// Two changes within one tick of the file system's clock look like one, so a young file is
-		// read again.
-		young := time.Since(now.ModTime()) < 3*FilePoll
-		if before == nil || young || !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) || before.Size() != now.Size() {
-			changed()
-		}
-		before = now
-	}
+	wholefile.Watch(ctx, func() ([]string, error) { return []string{s.name}, nil }, changed)
 }
 
 // fsSource is a file of an fs.FS, such as an embed.FS. It does not change.

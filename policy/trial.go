@@ -85,7 +85,7 @@ func Test(file, table File, options ...Options) ([]Trial, error) {
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	d, err := compile(file.Name, file.Text, &o)
+	d, err := compile(context.Background(), file.Name, file.Text, &o)
 	if err != nil {
 		return nil, err
 	}

@@ -186,7 +186,7 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 	if o.policy == "" {
 		return nil, nil
 	}
-	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), Logger: s.log, Check: s.warnOfGateways}
+	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), EndMark: bool(o.endMark), Logger: s.log, Check: s.warnOfGateways}
 	switch source, err := s.backend.published("policy", string(o.policy)); {
 	case err != nil:
 		return nil, err

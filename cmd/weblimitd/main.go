@@ -91,7 +91,7 @@ func (o *options) serve(out, errs io.Writer) int {
 	slog.SetDefault(s.log) // where packages report the health of their store
 	if o.check {
 		s.close()
-		_, _ = fmt.Fprintln(out, strings.TrimSpace("ok: policy "+s.policyVersion()))
+		_, _ = fmt.Fprintln(out, "ok: "+s.loaded())
 		return exitOK
 	}
 	if err := s.run(ctx, signals, passed, notify); err != nil {

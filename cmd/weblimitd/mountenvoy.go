@@ -97,6 +97,10 @@ func mountEnvoy(p *parts) (*mount, error) {
 			stop()
 		},
 		status: func() any { return envoyStatus(server.Status()) },
+		loaded: func() string {
+			s := server.Status()
+			return fmt.Sprintf("envoy %s: %s, %s", o.envoyConfig, several(s.Domains, "domain", "domains"), several(s.Limits, "limit", "limits"))
+		},
 	}, nil
 }
 

@@ -24,6 +24,7 @@ type mount struct {
 	reload  func(ctx context.Context) error // on SIGHUP
 	drain   func(ctx context.Context) error // when the servers have stopped
 	status  func() any                      // for operators
+	loaded  func() string                   // what its files say, in words
 }
 
 // parts are what mounts are made of.

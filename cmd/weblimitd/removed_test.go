@@ -92,3 +92,22 @@ func TestPoliciesThatGatewaysCanNotAsk(t *testing.T) {
 	wait.Until(t, "the log names the new policy", func() bool { return strings.Contains(in.log.String(), "batch") }) // it comes through a pipe
 	passes(t, "gateways get an error")(inside(nil, "--check", "--policy", file))
 }
+
+// A check, and the line with which the service begins, say which file was read and how much is in it: a
+// file without limits, or the wrong one, is seen.
+func TestTheStartSaysWhatWasLoaded(t *testing.T) {
+	t.Parallel()
+	file := write(t, "limits.yaml", "version: v7\npolicies:\n  api: {limits: {a: {limit: 1/s, by: everyone}, b: {limit: 1/s, by: user}}}\n  web: {limits: {c: {limit: 1/s, by: user}}}\n...\n")
+	dir := envoyFolder(t)
+	code, out := inside(nil, "--check", "--end-mark", "--policy", file, "--envoy-config", dir)
+	if code != 0 {
+		t.Fatal(out)
+	}
+	wants(t, out, "ok: policy "+file+", version v7#", ": 2 policies, 3 limits; envoy "+dir+": 1 domain, ")
+	in := start(t, nil, "--policy", file)
+	if loaded := in.line(t, "weblimitd: serving")["loaded"]; !strings.HasSuffix(loaded.(string), ": 2 policies, 3 limits") {
+		t.Errorf("the line of the start says %q", loaded)
+	}
+	rewrite(t, file, onePolicy("v8", 1))
+	fails(t, `does not end with the line "..."`)(inside(nil, "--check", "--end-mark", "--policy", file))
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -39,7 +40,7 @@ func (s *daemon) run(ctx context.Context, signals <-chan os.Signal, passed *syst
 	background := s.watch(ctx)
 	servers := s.start()
 	s.health.set(serving)
-	s.log.Info("weblimitd: serving", "version", core.Version(), "instance", s.instance, "policy", s.policyVersion(), "store", s.backend.kind,
+	s.log.Info("weblimitd: serving", "version", core.Version(), "instance", s.instance, "policy", s.policyVersion(), "loaded", s.loaded(), "store", s.backend.kind,
 		"data", s.where("data"), "admin", s.where("admin"), "grpc", s.where("grpc"), "threads", runtime.GOMAXPROCS(0), "memory_limit", memory)
 	notify.Ready("serving, policy " + s.policyVersion())
 
@@ -306,6 +307,29 @@ func (s *daemon) policyVersion() string {
 		return ""
 	}
 	return s.policies.Status().Version.String()
+}
+
+// loaded says in words what there is to decide by.
+func (s *daemon) loaded() string {
+	var all []string
+	if s.policies != nil {
+		status := s.policies.Status()
+		all = append(all, fmt.Sprintf("policy %s, version %s: %s, %s", status.File, status.Version,
+			several(status.Policies, "policy", "policies"), several(status.Limits, "limit", "limits")))
+	}
+	for _, m := range s.mounts {
+		if m.loaded != nil {
+			all = append(all, m.loaded())
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func several(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // where returns the address of a listener, for the log.

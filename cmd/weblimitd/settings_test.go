@@ -34,7 +34,7 @@ func valid(t *testing.T) map[string]string {
 	text := write(t, "text", "0123456789abcdef0123456789\n")
 	users := write(t, "users", "ops:0123456789abcdef:act\n")
 	return map[string]string{
-		"config": write(t, "empty.yaml", "# nothing\n"), "policy-keep": filepath.Join(t.TempDir(), "kept.yaml"),
+		"config": write(t, "empty.yaml", "# nothing\n"), "end-mark": "true", "policy-keep": filepath.Join(t.TempDir(), "kept.yaml"),
 		"listen": "127.0.0.1:0", "admin-listen": "off", "grpc-listen": "127.0.0.1:0", "insecure-listen": "true",
 		"socket-mode": "0600", "socket-group": "root", "admin-socket-group": "root",
 		"redis": "redis://127.0.0.1:1", "redis-cluster": "true", "redis-sentinel-master": "main", "redis-user": "app",
@@ -69,7 +69,7 @@ var needs = map[string][]string{
 // Every setting is taken by its flag, its variable and its line in the file.
 func TestEverySettingByFlagEnvironmentAndFile(t *testing.T) {
 	t.Parallel()
-	policy := write(t, "limits.yaml", onePolicy("1", 5))
+	policy := write(t, "limits.yaml", onePolicy("1", 5)+"...\n")
 	values := valid(t)
 	values["policy"] = policy
 	for _, found := range flagLine.FindAllStringSubmatch(help(t), -1) {

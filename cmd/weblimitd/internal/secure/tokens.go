@@ -2,14 +2,16 @@
 package secure
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/weblimit/weblimit/internal/wholefile"
 )
 
 // MinToken is the least number of bytes of a token: there is no other defence against guessing.
@@ -102,14 +104,8 @@ func hashToken(token string) ([sha256.Size]byte, error) {
 	return sha256.Sum256([]byte(token)), nil
 }
 
-// readSmall reads a file of at most so many bytes.
+// readSmall reads a file of at most so many bytes, and not while it is being written: half a file of
+// tokens is one that locks callers out.
 func readSmall(name string, most int64) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, fmt.Errorf("%s must be a file of at most %d bytes", name, most)
-	}
-	return os.ReadFile(name) //nolint:gosec // the operator names it
+	return wholefile.Read(context.Background(), name, most)
 }
