@@ -16,7 +16,7 @@ type ledger interface {
 	outbox
 	exports
 
-	// begin begins a new generation of each account, in answers[i] for openings[i]: the
+	// begin begins a new generation of each account, after [store.FirstGeneration], which stores begin, in answers[i] for openings[i]: the
 	// account's total, with which a store is to begin, and the generation's number. positions
 	// are written before, as by flush. An account that is unknown is created.
 	begin(ctx context.Context, openings []opening, positions []position, answers []begun) error

@@ -14,7 +14,6 @@ import (
 func TestPositionsAreWrittenOnce(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
-		wantBegun(t, l, a, 0, begun{1, 0})
 		p := at(a, 1, 5, 40, 60)
 		for range 3 {
 			mustFlush(t, l, p)
@@ -26,10 +25,28 @@ func TestPositionsAreWrittenOnce(t *testing.T) {
 	})
 }
 
+// A store begins the first generation of an account by itself, with nothing used. If it loses that before a
+// process has written it, the ledger begins another one, and both count.
+func TestStoresBeginTheFirstGeneration(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		a := month("plan", "tenant:acme", time.November)
+		wantBegun(t, l, a, 0, begun{2, 0})
+		mustFlush(t, l, at(a, 2, 3, 7, 60))
+		mustFlush(t, l, at(a, 1, 5, 40, 50), at(month("plan", "tenant:b", time.November), 1, 1, 3, 50))
+		wantUsed(t, l, a, 47)
+		wantBegun(t, l, a, 0, begun{3, 47})
+		b := month("plan", "tenant:b", time.November)
+		wantBegun(t, l, b, 0, begun{2, 3})
+		all := must.Get(l.open(t.Context(), a.start, account{}, 10))(t)
+		if len(all) != 2 || all[0].total != 47 || all[1].total != 3 || len(all[1].lives) != 2 {
+			t.Errorf("%+v", all)
+		}
+	})
+}
+
 func TestGenerationsAddUp(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
-		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 1, 5, 40, 60))
 		wantBegun(t, l, a, 0, begun{2, 45}, at(a, 1, 6, 45, 61))
 		wantBegun(t, l, a, 0, begun{3, 45})                       // by another process, which loses
@@ -42,7 +59,6 @@ func TestGenerationsAddUp(t *testing.T) {
 func TestClosedGenerationsAreNotWritten(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
-		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 1, 10, 40, 60))
 		got := mustFlush(t, l, at(a, 1, 7, 35, 65))
 		if got[0].outcome != suspect || got[0].known != at(a, 1, 10, 0, 0).position {
@@ -58,7 +74,6 @@ func TestClosedGenerationsAreNotWritten(t *testing.T) {
 func TestGenerationsThatTheLedgerHasLost(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
-		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 1, 10, 40, 60))
 		mustFlush(t, l, at(a, 5, 3, 70, 80))
 		wantUsed(t, l, a, 70)
@@ -73,7 +88,6 @@ func TestUseByDay(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		const day = 24 * 3600
-		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 1, 2, 10, 60), at(a, 1, 4, 15, 2*day), at(a, 1, 3, 12, day-1), at(a, 1, 1, 5, 30))
 		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 2, 5, 35, 2*day+9))
@@ -129,7 +143,6 @@ func TestOpenAccountsInPages(t *testing.T) {
 		var want []account
 		for i := range 25 {
 			a := month("plan", fmt.Sprintf("tenant:%02d", i), time.November)
-			mustBegin(t, l, a, 0)
 			mustFlush(t, l, at(a, 1, 2, 7, 60))
 			want = append(want, a)
 			mustBegin(t, l, month("plan", a.key, time.October), 0)
@@ -156,7 +169,6 @@ func TestManyWritersAgree(t *testing.T) {
 		var all []account
 		for i := range accounts {
 			all = append(all, month("plan", fmt.Sprintf("tenant:%02d", i), time.November))
-			mustBegin(t, l, all[i], 0)
 		}
 		var group sync.WaitGroup
 		for writer := range 8 {

@@ -5,8 +5,11 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sort"
 	"sync"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // memoryLedger is a ledger that lives as long as the process, for tests and examples.
@@ -68,7 +71,7 @@ func (m *memoryLedger) begin(_ context.Context, openings []opening, positions []
 	}
 	for i := range openings {
 		a := m.account(&openings[i].account)
-		n := int64(1)
+		n := int64(store.FirstGeneration + 1)
 		for j := range a.lives {
 			l := &a.lives[j]
 			l.closed = l.closed || l.generation == openings[i].closes
@@ -105,9 +108,12 @@ func (m *memoryLedger) write(p *position) {
 	a, n := m.account(&p.account), p.generation()
 	i := slices.IndexFunc(a.lives, func(l life) bool { return l.generation == n })
 	if i < 0 {
-		base := min(total(a.lives), p.used) // the ledger has lost this generation
-		a.lives = append(a.lives, life{generation: n, base: base, used: base})
-		i = len(a.lives) - 1
+		base := int64(0) // the store has begun it
+		if n > store.FirstGeneration {
+			base = min(total(a.lives), p.used) // the ledger has lost it
+		}
+		i = sort.Search(len(a.lives), func(i int) bool { return a.lives[i].generation > n })
+		a.lives = slices.Insert(a.lives, i, life{generation: n, base: base, used: base})
 	}
 	l := &a.lives[i]
 	p.outcome = l.judge(p)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // accountColumns are accounts as arrays, of which one statement makes rows.
@@ -76,7 +78,7 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 		of = append(of, n)
 		highest = -1
 	}
-	var unknown accountColumns
+	var begun, unknown accountColumns
 	var generations []int64
 	var batch pgx.Batch
 	batch.Queue(l.text.states, states.limits, states.keys, states.starts, states.ends, states.generations, states.positions, states.used, states.at)
@@ -91,7 +93,9 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 			for _, i := range order[first : last+1] {
 				positions[i].outcome = known.judge(&positions[i])
 			}
-			if p := &positions[order[last]]; base < 0 {
+			if p := &positions[order[last]]; base < 0 && p.generation() == store.FirstGeneration {
+				begun.add(&p.account)
+			} else if base < 0 {
 				unknown.add(&p.account)
 				generations = append(generations, p.generation())
 			}
@@ -101,6 +105,11 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 	})
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err
+	}
+	if len(begun.keys) > 0 {
+		if _, err := tx.Exec(ctx, l.text.begun, begun.limits, begun.keys, begun.starts, begun.ends); err != nil {
+			return err
+		}
 	}
 	if err := l.adopt(ctx, tx, &unknown, generations); err != nil {
 		return err

@@ -19,7 +19,7 @@ type pgLedger struct {
 	ready  atomic.Bool // the tables are there
 
 	text struct {
-		states, days, behind, notices, unknown, known, accounts, closing, begin string
+		states, days, behind, notices, begun, unknown, known, accounts, closing, begin string
 	}
 }
 
@@ -27,7 +27,7 @@ func newPGLedger(pool *pgxpool.Pool, schema string, levels []int) *pgLedger {
 	l := &pgLedger{pool: pool, schema: schema, levels: levels}
 	for to, text := range map[*string]string{
 		&l.text.states: insertStates, &l.text.days: insertDays, &l.text.behind: selectBehind, &l.text.notices: insertNotices,
-		&l.text.unknown: updateUnknown, &l.text.known: upsertKnown,
+		&l.text.begun: insertBegun, &l.text.unknown: updateUnknown, &l.text.known: upsertKnown,
 		&l.text.accounts: upsertAccounts, &l.text.closing: updateClosed, &l.text.begin: insertGenerations,
 	} {
 		*to = l.sql(text)
@@ -36,7 +36,7 @@ func newPGLedger(pool *pgxpool.Pool, schema string, levels []int) *pgLedger {
 }
 
 const (
-	// insertStates writes the states of generations. One that begin has not made gets a base of -1,
+	// insertStates writes the states of generations. One that is new to the ledger gets a base of -1,
 	// until the end of the transaction.
 	insertStates = `
 INSERT INTO {schema}.generation AS g (limit_name, key, period_start, period_end, generation, position, used, at, base)
@@ -71,7 +71,19 @@ WITH made AS (
 )
 INSERT INTO {schema}.delivery (channel, notice) SELECT name, id FROM made CROSS JOIN {schema}.channel`
 
-	// updateUnknown sets the base of generations that the ledger has lost, or never had.
+	// insertBegun makes the accounts of first generations, which stores begin by themselves with nothing
+	// used: the ledger hears of them with the first position that is written.
+	insertBegun = `
+WITH begun AS (
+	UPDATE {schema}.generation g SET base = 0
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS t (limit_name, key, period_start, period_end)
+	WHERE (g.limit_name, g.key, g.period_start, g.period_end, g.generation) = (t.limit_name, t.key, t.period_start, t.period_end, 1)
+)
+INSERT INTO {schema}.account (limit_name, key, period_start, period_end, generation)
+SELECT *, 1 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[])
+ON CONFLICT (limit_name, key, period_start, period_end) DO NOTHING`
+
+	// updateUnknown sets the base of later generations that the ledger has lost.
 	updateUnknown = `
 UPDATE {schema}.generation g SET base = least(g.used, (
 	SELECT coalesce(sum(o.used - o.base), 0) FROM {schema}.generation o
@@ -89,7 +101,7 @@ DO UPDATE SET generation = greatest(a.generation, excluded.generation)`
 
 	upsertAccounts = `
 INSERT INTO {schema}.account AS a (limit_name, key, period_start, period_end, generation)
-SELECT *, 1 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[])
+SELECT *, 2 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[])
 ON CONFLICT (limit_name, key, period_start, period_end)
 DO UPDATE SET generation = a.generation + 1`
 

@@ -55,6 +55,12 @@ func (s *slot) holds(p place) bool {
 	return s.hash == p.hash && s.check == p.check && s.kind != 0
 }
 
+// isLive reports whether a table is to keep the bucket of the slot.
+func (s *slot) isLive(now int64) bool {
+	b := store.Bucket{Expires: s.expires, Form: store.Form{Algorithm: s.kind.algorithm()}}
+	return b.KeptUntil() > now
+}
+
 func (s *slot) place() place { return place{s.hash, s.check} }
 
 // home is the slot at which the search for a hash begins: the hash scaled to the length
@@ -184,7 +190,7 @@ func (s *shard) mostSlots(growth int) int {
 func (s *shard) rebuild(now int64) {
 	live := int32(0)
 	for i := range s.slots {
-		if s.slots[i].kind != 0 && s.slots[i].expires > now {
+		if s.slots[i].kind != 0 && s.slots[i].isLive(now) {
 			live++
 		}
 	}
@@ -194,7 +200,7 @@ func (s *shard) rebuild(now int64) {
 	for i := range old {
 		switch slot := &old[i]; {
 		case slot.kind == 0:
-		case slot.expires > now:
+		case slot.isLive(now):
 			j, _ := s.find(slot.place())
 			s.slots[j] = *slot
 		case slot.kind.algorithm().IsLog():

@@ -95,7 +95,7 @@ func (r *record) encode(now int64) {
 		if r.bucket.Unused() {
 			break
 		}
-		ends = r.bucket.Expires
+		ends = r.bucket.KeptUntil()
 		b = appendBucket(b, &r.bucket)
 	case penaltyRecord:
 		ends = r.penalty.Expires

@@ -14,7 +14,8 @@ import "github.com/weblimit/weblimit/internal/integer"
 //	ledger          X: units used in the window that ends at Expires, Y: the position
 //
 // The zero Bucket is unused. A bucket that has expired means the same as the zero Bucket,
-// so a store can drop it. A Bucket is not safe for concurrent use.
+// so a store can drop it, but that of a ledger had better be kept until [Bucket.KeptUntil]. A
+// Bucket is not safe for concurrent use.
 //
 // Open and Read do not write to the array of Log, so a store can pass its own. What changes
 // a bucket can write to that array in place: a store whose write may fail passes a copy.
@@ -48,7 +49,7 @@ func (r *Rule) form() Form {
 //
 // now is in microseconds since the epoch, and offset is [Rule].Offset of the key.
 func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
-	if b.Expires <= now {
+	if b.Expires <= now && !b.beginNext(r, now) {
 		b.Expires, b.X, b.Y, b.Log = 0, 0, 0, b.Log[:0]
 	}
 	if b.Expires == 0 {

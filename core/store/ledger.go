@@ -12,6 +12,10 @@ import (
 // number of that life, and the number of changes since it began. So the positions of all states of
 // an account are in order, and a book can write states down more than once, or late.
 //
+// Generation 1 begins in the store itself, with nothing used: a store that has the account of the
+// period before knows that nobody has charged that of the present one. All accounts begin in the same
+// instant, and no book need be asked then. A book begins the generations from 2 on.
+//
 // A store that has lost a bucket, or that never had it, does not know what the account has used.
 // Then Y is 0, and the account is unknown until a [Restorer] is told. What a bucket was charged
 // under another algorithm or in other periods stays in X, and counts when it is restored.
@@ -25,6 +29,13 @@ const (
 	// lastChange ends a generation: from there on, the account is unknown, and goes on with a new
 	// one. One call of redisstore's script makes fewer changes than are left.
 	lastChange = allChanges - 1<<10
+
+	// keptAfter is how long after its period an account is kept, so that the next one can begin
+	// without a book. The script of redisstore has it, too.
+	keptAfter = 6 * time.Hour
+
+	// FirstGeneration is the generation that begins in a store.
+	FirstGeneration = 1
 
 	// MaxGeneration is the last generation of an account.
 	MaxGeneration = 1<<17 - 1
@@ -69,6 +80,29 @@ func (ledger) roll(r *Rule, b *Bucket, now, _ int64) {
 	if b.Y&allChanges > lastChange {
 		b.Y = 0
 	}
+}
+
+// beginNext makes the bucket of an account whose period has ended that of the period after it, if
+// that is the present one. It is written back as soon as it is charged.
+func (b *Bucket) beginNext(r *Rule, now int64) bool {
+	if r.Algorithm != Ledger || Generation(b.Y) == 0 || b.Form != r.form() || now >= b.KeptUntil() {
+		return false
+	}
+	present := r.calendar.at(now)
+	if b.Expires != present.start {
+		return false
+	}
+	b.Expires, b.X, b.Y = present.end, 0, FirstGeneration<<changeBits
+	return true
+}
+
+// KeptUntil returns until when a store keeps the bucket, in microseconds since the epoch. Before that
+// it may only drop it for want of room.
+func (b *Bucket) KeptUntil() int64 {
+	if b.Form.Algorithm == Ledger && b.Expires > 0 {
+		return b.Expires + keptAfter.Microseconds()
+	}
+	return b.Expires
 }
 
 // bringBack forgets the account of a later period, which the book has.

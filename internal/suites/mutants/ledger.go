@@ -11,4 +11,6 @@ var ledger = []Mutant{
 	{File: "quota/sender.go", Old: "if !errors.As(err, &e) || !e.Permanent {", New: "if errors.As(err, &e) && false {", What: "a receiver that is away for a moment refuses for good", Tests: "quota"},
 	{File: "quota/pgexport.go", Old: "(lease <= clock_timestamp() OR owner = $2)", New: "lease <= clock_timestamp()", What: "a process waits for the end of its own lease of an export", Tests: "quota"},
 	{File: "quota/pgexport.go", Old: "least(scanned, now())", New: "scanned", What: "an export passes over periods that ended while PostgreSQL's clock was ahead", Tests: "quota"},
+	{File: "core/store/ledger.go", Old: "\tif b.Expires != present.start {\n\t\treturn false\n\t}\n", New: "", What: "an account of an earlier period than the one before begins by itself", Tests: "core/memstore"},
+	{File: "quota/memoryledger.go", Old: "\t\tn := int64(store.FirstGeneration + 1)\n", New: "\t\tn := int64(store.FirstGeneration)\n", What: "the ledger begins generations that stores begin by themselves", Tests: "quota"},
 }

@@ -23,6 +23,7 @@ var ledgerTable = []tableTest{
 	{"a position rises with each change and with nothing else", withAccounts(ledgerPositions)},
 	{"a restoration counts only after the generation it expects", withAccounts(ledgerGenerations)},
 	{"a restoration of one period does not count in another", withAccounts(ledgerPeriods)},
+	{"an account that is known in one period is known in the next", withAccounts(ledgerNextPeriod)},
 	{"a clock set back by months makes accounts unknown", withAccounts(setBackLedger)},
 	{"an unknown account keeps a whole request from having any effect", withAccounts(ledgerWhole)},
 	{"an unknown account keeps a shadow's request from being charged, too", withAccounts(ledgerShadow)},
@@ -309,6 +310,7 @@ func ledgerPeriods(r *bookRig) {
 	r.restore(plan, "k", store.Restoration{Used: 9, Generation: 1, Ends: march})
 	charge := r.wantTake(plan, "k", 1, true, 0)
 	r.Advance(time.Second)
+	r.reset(plan, "k")
 	r.wantUnknown("in April", plan, r.take(plan, "k", 1))
 	got := r.restore(plan, "k", store.Restoration{Used: 9, Generation: 2, Ends: march})
 	if r.wantUnknown("March, restored in April", plan, got); got.Charged {
@@ -333,6 +335,63 @@ func ledgerPeriods(r *bookRig) {
 	if got := r.refund(plan, "k", 1, back); !got.Unknown {
 		r.Errorf("a refund of April, which was forgotten: %s", got.show())
 	}
+}
+
+// All accounts begin in the same instant, and those that the store has from the period before do so by themselves.
+func ledgerNextPeriod(r *bookRig) {
+	plan := plan(r, 10)
+	daily := ledgerRule(r, core.PerCalendarDay(10, time.UTC).Named("daily"))
+	april := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
+	prepare := func(key string) answer {
+		r.Set(april.Add(-time.Second))
+		r.restore(plan, key, store.Restoration{Used: 3, Generation: 7})
+		return r.wantTake(plan, key, 5, true, 2)
+	}
+	march := prepare("k")
+	r.Set(april)
+	r.wantAccount("a look at April", r.peek(plan, "k", 1), 0, position(1, 0))
+	r.wantAccount("denied in April", r.take(plan, "k", 11), 0, position(1, 0))
+	r.wantAccount("a refund of March in April", r.refund(plan, "k", 1, march), 0, position(1, 0))
+	r.wantAccount("a charge of April", r.charge(plan, "k", 2), 2, position(1, 1))
+	if got := r.wantAccount("in April", r.wantTake(plan, "k", 4, true, 4), 6, position(1, 2)); got.Ends() != plan.PeriodEnd(april.UnixMicro()) {
+		r.Errorf("an account of April: %s", got.show())
+	}
+	r.wantAccount("restored by a book that is late", r.restore(plan, "k", store.Restoration{Used: 1, Generation: 2}), 6, position(1, 2))
+	r.wantAccount("gone on by a book", r.restore(plan, "k", store.Restoration{Used: 1, Generation: 2, Expect: 1}), 6, position(2, 1))
+
+	prepare("late")
+	r.Set(april.Add(6*time.Hour - time.Microsecond))
+	r.wantAccount("hours later", r.wantTake(plan, "late", 1, true, 9), 1, position(1, 1))
+	prepare("too late")
+	r.Set(april.Add(6 * time.Hour))
+	r.wantUnknown("too late", plan, r.take(plan, "too late", 1))
+	prepare("missed")
+	r.Set(april.AddDate(0, 1, 0))
+	r.wantUnknown("two months later", plan, r.take(plan, "missed", 1))
+
+	prepare("used up")
+	r.wantTake(plan, "used up", 2, true, 0)
+	r.wantTake(plan, "used up", 1, false, 0)
+	r.Set(april)
+	r.wantTake(plan, "used up", 10, true, 0)
+
+	r.Set(april.Add(-time.Second))
+	r.wantUnknown("never restored", plan, r.take(plan, "new", 1))
+	r.restore(daily, "k", store.Restoration{Generation: 1}) // beside another account of the key
+	r.Set(april)
+	r.wantUnknown("never restored", plan, r.take(plan, "new", 1))
+	r.wantAccount("another day", r.wantTake(daily, "k", 1, true, 9), 1, position(1, 1))
+
+	prepare("other periods")
+	r.Set(april)
+	elsewhere := ledgerRule(r, core.PerMonth(10, Zone("America/New_York")).Named("plan"))
+	r.wantUnknown("in another time zone", elsewhere, r.take(elsewhere, "other periods", 1))
+
+	prepare("back")
+	r.Set(april)
+	r.wantTake(plan, "back", 1, true, 9)
+	r.Set(april.Add(-time.Second))
+	r.wantAccount("the clock is set back", r.wantTake(plan, "back", 1, true, 8), 2, position(1, 2))
 }
 
 func ledgerWhole(r *bookRig) {

@@ -113,7 +113,12 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 		}
 	case store.Calendar, store.Ledger:
 		if !c.used || t >= c.end {
+			known, before := c.known, c.end
 			c.begin(t, key)
+			// The account of the period before is known, so nobody has charged this one.
+			if c.used && known > 0 && c.start == before && t-before < (6*time.Hour).Microseconds() {
+				c.known = 1 << 36
+			}
 		}
 	case store.SlidingWindow:
 		switch {

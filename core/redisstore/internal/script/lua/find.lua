@@ -45,6 +45,7 @@ while at <= #value do
   end
   if stop > #value + 1 then error('a record is too short') end
   if other == limit then break end
+  if kind == LEDGER then expiry = expiry + AFTERLIFE end
   if expiry > now then
     built = built .. sub(value, at, stop - 1)
     if other ~= NOTICE then

@@ -1,7 +1,7 @@
 -- Applies a decision.
 --
 -- check   after the algorithm's piece has decided a check
---         reads:  fits, ends, x, y, entries, expires, from, at, state, writes; value, answered; free,
+--         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free,
 --                 mark, shadow, operation, penalties, pass
 --         sets:   grant, answer, exceeded; built, last, dirty, missed
 -- group   after all checks of a group: decides what its keys hold
@@ -46,12 +46,13 @@ if pass == 2 and (grant > 0 or penalties) then
   if not ends then
     if expires > 0 then
       built = built .. sub(value, from, at - 1)
-      if expires > last then last = expires end
+      if expires + spare > last then last = expires + spare end
     end
   else
     dirty = true
     if ends > 0 then
       built = pack(writes, built, head, ends, x, y, entries)
+      if algorithm == LEDGER then ends = ends + AFTERLIFE end
       if ends > last then last = ends end
     end
   end

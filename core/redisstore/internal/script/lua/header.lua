@@ -125,7 +125,8 @@
 --          that the process hears what is published. It is a mark without state of limit 4294967294,
 --          of 13 bytes, behind all records but a hold. It does not keep the key.
 --
--- A record that has expired equals none. A key expires with its last record but a notice. Nothing is written
+-- A record that has expired equals none. But a ledger's is kept for six hours more, and becomes that
+-- of the next period. A key expires with its last record but a notice. Nothing is written
 -- before all groups are decided: a call that fails on an unforeseen value has changed nothing, and
 -- left no more than notices.
 -- Only Redis refusing a write can leave a call half done.

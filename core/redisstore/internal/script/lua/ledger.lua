@@ -5,6 +5,9 @@
 --         sets:   reads, writes, farthest
 -- used    reads:  value, used
 --         sets:   units
+-- next    reads:  expires, x, y, tick, per, offset, algorithm, now; expires is over
+--         sets:   begun: whether the account of the period that has begun since is known; then expires,
+--                 spare, x, y and held
 -- open    reads:  units, rest, full, tick, per, offset, now
 --         sets:   x, y, ends
 -- decide  reads:  expires, x, y; tick, per, capacity, full, cost, offset, charged, generation, expect,
@@ -17,6 +20,16 @@ reads, writes = '<I7I7I7', '<c0c0I7I7I7'
 
 --# used
 units = unpack('<I7', value, used)
+
+--# next
+local begun = algorithm == LEDGER and y >= 68719476736 and now >= tick and now < offset
+  and now < expires + AFTERLIFE and expires == (now < per and tick or per)
+if begun then                     -- nobody has charged it: it begins in generation 1
+  local kept = expires + AFTERLIFE
+  expires, x, y = now < per and per or offset, 0, 68719476736
+  spare = kept - expires
+  if kept > held then held = kept end
+end
 
 --# open
 --> calendar.open

@@ -2,7 +2,8 @@
 --
 -- Reads:  value, at, state, algorithm, per, reads, farthest, now; and what bringback reads
 -- Sets:   from (where the record begins), at (where the next one begins), held; expires and the
---         state: x, y, entries. They are 0 or empty if there is no record, or if it has expired
+--         state: x, y, entries. They are 0 or empty if there is no record, or if it has expired;
+--         spare: for how much longer than that a record which stays as it is must be kept
 --
 --                         x                        y                    entries, others
 --         token bucket    part of the last tick    -                    -
@@ -14,6 +15,7 @@
 
 --# read
 local from, expires, x, y, entries = at, 0, 0, 0, ''
+local spare = 0
 local strikes, level = 0, 0
 if state then
   if algorithm == TOKENBUCKET and per == 1 then
@@ -33,8 +35,10 @@ if state then
     if expires > farthest then
       --> bringback
     end
-    if expires > held then held = expires end
+    if algorithm == LEDGER and expires > 0 then spare = AFTERLIFE end
+    if expires + spare > held then held = expires + spare end
   else
-    expires, x, y, entries, strikes, level = 0, 0, 0, '', 0, 0
+    --> ledger.next
+    if not begun then expires, x, y, entries, strikes, level = 0, 0, 0, '', 0, 0 end
   end
 end

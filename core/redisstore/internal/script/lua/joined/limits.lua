@@ -123,7 +123,8 @@
 --          that the process hears what is published. It is a mark without state of limit 4294967294,
 --          of 13 bytes, behind all records but a hold. It does not keep the key.
 --
--- A record that has expired equals none. A key expires with its last record but a notice. Nothing is written
+-- A record that has expired equals none. But a ledger's is kept for six hours more, and becomes that
+-- of the next period. A key expires with its last record but a notice. Nothing is written
 -- before all groups are decided: a call that fails on an unforeseen value has changed nothing, and
 -- left no more than notices.
 -- Only Redis refusing a write can leave a call half done.
@@ -136,6 +137,7 @@ local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
 local NOTICE = 4294967294         -- the limit of a notice's record
 local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
+local AFTERLIFE = 21600000000     -- how long an account is kept after its period: keptAfter in core/store/ledger.go
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
 local order = ARGV[2] and ARGV[#ARGV]
@@ -405,6 +407,7 @@ repeat
             end
             if stop > #value + 1 then error('a record is too short') end
             if other == limit then break end
+            if kind == LEDGER then expiry = expiry + AFTERLIFE end
             if expiry > now then
               built = built .. sub(value, at, stop - 1)
               if other ~= NOTICE then
@@ -550,6 +553,7 @@ repeat
 
         --> read
         local from, expires, x, y, entries = at, 0, 0, 0, ''
+        local spare = 0
         local strikes, level = 0, 0
         if state then
           if algorithm == TOKENBUCKET and per == 1 then
@@ -606,9 +610,19 @@ repeat
               value = sub(value, 1, from - 1) .. record .. sub(value, at)
               at, converted = from + #record, true
             end
-            if expires > held then held = expires end
+            if algorithm == LEDGER and expires > 0 then spare = AFTERLIFE end
+            if expires + spare > held then held = expires + spare end
           else
-            expires, x, y, entries, strikes, level = 0, 0, 0, '', 0, 0
+            --> ledger.next
+            local begun = algorithm == LEDGER and y >= 68719476736 and now >= tick and now < offset
+              and now < expires + AFTERLIFE and expires == (now < per and tick or per)
+            if begun then                     -- nobody has charged it: it begins in generation 1
+              local kept = expires + AFTERLIFE
+              expires, x, y = now < per and per or offset, 0, 68719476736
+              spare = kept - expires
+              if kept > held then held = kept end
+            end
+            if not begun then expires, x, y, entries, strikes, level = 0, 0, 0, '', 0, 0 end
           end
         end
 
@@ -1050,12 +1064,13 @@ repeat
           if not ends then
             if expires > 0 then
               built = built .. sub(value, from, at - 1)
-              if expires > last then last = expires end
+              if expires + spare > last then last = expires + spare end
             end
           else
             dirty = true
             if ends > 0 then
               built = pack(writes, built, head, ends, x, y, entries)
+              if algorithm == LEDGER then ends = ends + AFTERLIFE end
               if ends > last then last = ends end
             end
           end
@@ -1084,6 +1099,7 @@ repeat
         end
         if stop > #value + 1 then error('a record is too short') end
         if other == limit then break end
+        if kind == LEDGER then expiry = expiry + AFTERLIFE end
         if expiry > now then
           built = built .. sub(value, at, stop - 1)
           if other ~= NOTICE then
@@ -1162,6 +1178,7 @@ repeat
             end
             if stop > #value + 1 then error('a record is too short') end
             if other == limit then break end
+            if kind == LEDGER then expiry = expiry + AFTERLIFE end
             if expiry > now then
               built = built .. sub(value, at, stop - 1)
               if other ~= NOTICE then
