@@ -27,6 +27,7 @@ const (
 type breaker struct {
 	mu       sync.Mutex
 	failures int           // Guarded by mu. In a row.
+	answer   time.Duration // Guarded by mu. When the last answer came.
 	cause    *store.Error  // Guarded by mu. Set while it is open.
 	opened   time.Duration // Guarded by mu.
 	probe    time.Duration // Guarded by mu. When the next one is due.
@@ -84,7 +85,7 @@ func (b *breaker) answered(ctx context.Context, s *Store) {
 		return
 	}
 	b.mu.Lock()
-	b.failures = 0
+	b.failures, b.answer = 0, monotonic()
 	wasOpen, opened := b.cause != nil, b.opened
 	b.cause = nil
 	b.mu.Unlock()
@@ -103,11 +104,20 @@ func (b *breaker) failed(s *Store, err *store.Error) {
 	}
 }
 
-// ranOut notes a call whose time ran out.
-func (b *breaker) ranOut(s *Store, had time.Duration, err *store.Error) {
-	if had >= fairTime && err.Class == store.ClassTimeout {
-		b.count(s, err)
+// ranOut notes a call whose time ran out. One that waited for others, in the queue or for a lock, tells of the
+// server only if that has answered nobody meanwhile: otherwise one locked row with many callers would be
+// an outage of all keys.
+func (b *breaker) ranOut(s *Store, had time.Duration, waited bool, err *store.Error) {
+	if had < fairTime || err.Class != store.ClassTimeout {
+		return
 	}
+	b.mu.Lock()
+	answered := b.answer > monotonic()-had
+	b.mu.Unlock()
+	if waited && answered {
+		return
+	}
+	b.count(s, err)
 }
 
 func (b *breaker) count(s *Store, err *store.Error) {

@@ -139,8 +139,9 @@ func timeLeft(ctx context.Context) time.Duration {
 // patience returns a part of the time that is left, in milliseconds. A server that waits for
 // less than the whole can still answer.
 func patience(ctx context.Context, part int64) int64 {
-	const answering = 5 * time.Millisecond
-	return max((timeLeft(ctx)-answering).Milliseconds()/part, 1)
+	left := timeLeft(ctx)
+	answering := max(5*time.Millisecond, left/8)
+	return max((left-answering).Milliseconds()/part, 1)
 }
 
 func bytesOf(ids []string) [][]byte {

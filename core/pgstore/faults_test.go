@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -232,6 +234,59 @@ func TestALockHeldByAnotherStallsItsKeyOnly(t *testing.T) {
 	}
 	must.OK(t, tx.Rollback(t.Context()))
 	check.Equal(t, "left after the lock, since calls that failed are not charged", take(t, s, checkOf("locked", rule, 1))[0].Remaining, 98)
+}
+
+// Many callers of one locked row, whose time runs out at the same moment, are no outage of the server, which answers
+// for all other keys.
+func TestManyCallersOfALockedRowLeaveTheBreakerAlone(t *testing.T) {
+	t.Parallel()
+	pool, config := shared(t, "pool_max_conns=8")
+	config.Timeout = ample
+	rule := mustRule(t, core.Per(100, longWindow).FixedWindow().Named("plan"))
+	take(t, pgstore.New(pool, config), checkOf("locked", rule, 1))
+	tx := must.Get(pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	must.Get(tx.Exec(t.Context(), "SELECT 1 FROM "+config.Schema+".pgstore_record FOR UPDATE"))(t)
+	// Again with more time, if the machine stood still for as long.
+	for within := 300 * time.Millisecond; ; within *= 4 {
+		s := pgstore.New(pool, config)
+		var opened atomic.Int32
+		s.OnEvent(func(e store.Event) {
+			if e.Kind == store.EventBreakerOpened {
+				opened.Add(1)
+			}
+		})
+		first, leave := context.WithCancel(t.Context()) // waits for the lock, and the others for it
+		var callers sync.WaitGroup
+		go func() { _ = s.Take(first, []core.Check{checkOf("locked", rule, 1)}, make([]core.Result, 1)) }()
+		for range 30 {
+			callers.Go(func() {
+				if _, err := takeWithin(s, within, checkOf("locked", rule, 1)); err == nil {
+					t.Error("a locked row was charged")
+				}
+			})
+		}
+		over := make(chan struct{})
+		go func() { callers.Wait(); close(over) }()
+		refused := 0
+		for i, waits := 0, true; waits; i++ {
+			if _, err := takeWithin(s, ample, checkOf(fmt.Sprint("free", i%10), rule, 0)); err != nil {
+				refused++
+			}
+			select {
+			case <-over:
+				waits = false
+			default:
+			}
+		}
+		leave()
+		if refused == 0 && opened.Load() == 0 {
+			return
+		}
+		if within > 30*time.Second {
+			t.Fatalf("the breaker opened %d times, and %d calls of other keys failed", opened.Load(), refused)
+		}
+	}
 }
 
 // A record that can't be read is an error of its key, and leaves others and the breaker alone.

@@ -141,6 +141,9 @@ func (s *Store) tryTogether(ctx context.Context, groups []*group) (contended []*
 // tryLocked decides a group whose records it locks first.
 func (s *Store) tryLocked(ctx context.Context, g *group) {
 	one := []*group{g}
+	for _, j := range g.jobs {
+		j.locks.Store(true)
+	}
 	select {
 	case s.lockers <- struct{}{}:
 		defer func() { <-s.lockers }()
@@ -158,6 +161,9 @@ func (s *Store) tryLocked(ctx context.Context, g *group) {
 		won, err := s.exchangeLocked(ctx, conn, g)
 		switch {
 		case err != nil && !isRetried(err):
+			if isLocked(err) { // by somebody else: the server answers, and this record is busy
+				s.breaker.answered(ctx, s)
+			}
 			s.failed(one, err)
 			return
 		case err == nil && won:

@@ -30,6 +30,7 @@ type job struct {
 	deadline time.Duration
 
 	progress atomic.Int32
+	locks    atomic.Bool   // its flight locks records first, and waits for whoever has them
 	done     chan struct{} // closed when results and failure are set
 	failure  *failure
 }

@@ -219,7 +219,7 @@ func (s *Store) leave(j *job, checks []store.Check, results []store.Result, wait
 		err = s.poolTaken()
 	}
 	if !errors.Is(cause, context.Canceled) { // a caller that hangs up says nothing about the server
-		s.breaker.ranOut(s, waited, err)
+		s.breaker.ranOut(s, waited, undoes || j.locks.Load(), err)
 	}
 	if undoes {
 		return undone(checks, results, err)

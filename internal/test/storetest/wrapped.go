@@ -78,17 +78,17 @@ func runWrapped(t *testing.T, newStore Factory) {
 			t.Parallel()
 			login := core.PerHour(5).By(keyfuncs.Everyone()).Named("login").Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour})
 			l := wrappedLimiter(t, struct{ core.Store }{newStore(t, NewClock())}, login)
-			must.OK(t, l.Block(t.Context(), "login", "k", time.Hour))
-			check.Equal(t, "a blocked key", l.AllowKey(t.Context(), "k", 1).Reason, core.ReasonBlocked)
+			must.OK(t, l.Block(t.Context(), "login", "all", time.Hour))
+			check.Equal(t, "a blocked key", l.AllowKey(t.Context(), "all", 1).Reason, core.ReasonBlocked)
 			n := 0
 			for b, err := range l.Blocks(t.Context()) {
-				if n++; err != nil || b.Key != "k" {
+				if n++; err != nil || b.Key != "all" {
 					t.Errorf("listed: %+v, %v", b, err)
 				}
 			}
 			check.Equal(t, "blocks listed", n, 1)
-			must.OK(t, l.Unblock(t.Context(), "k"))
-			if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+			must.OK(t, l.Unblock(t.Context(), "all"))
+			if d := l.AllowKey(t.Context(), "all", 1); !d.Allowed {
 				t.Errorf("after its block was lifted: %v", d.Reason)
 			}
 		})
