@@ -196,6 +196,19 @@ func TestEnvoyIsACaller(t *testing.T) {
 	}
 }
 
+// A caller without a token is refused before it has sent a message: or whoever can connect would have the
+// service read a megabyte for each call.
+func TestATokenIsAskedForBeforeTheMessage(t *testing.T) {
+	t.Parallel()
+	in := start(t, []string{"WEBLIMIT_TOKENS=0123456789abcdef"}, "--envoy-config", envoyFolder(t), "--grpc-listen", "127.0.0.1:0")
+	conn := connect(t, in.grpc, insecure.NewCredentials())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stream := must.Get(conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, rls.RateLimitService_ShouldRateLimit_FullMethodName))(t)
+	check.Equal(t, "a call that has sent no message", grpcstatus.Code(stream.RecvMsg(new(rls.RateLimitResponse))), codes.Unauthenticated)
+	check.Equal(t, "refused calls", in.metric(t, `weblimitd_unauthenticated_total{listener="grpc"}`), "1")
+}
+
 // A connection ends after a time, or all calls would stay with the instances that were there when Envoy
 // connected. No call is lost by it.
 func TestConnectionsOfGRPCHaveAnAge(t *testing.T) {

@@ -164,6 +164,7 @@ func (s *daemon) serveHTTP(name string, server *http.Server) {
 func (s *daemon) newGRPC() *grpc.Server {
 	o := s.options
 	options := []grpc.ServerOption{
+		grpc.InTapHandle(s.guard.letsIn),
 		grpc.UnaryInterceptor(s.guard.unary),
 		grpc.StreamInterceptor(s.guard.stream),
 		grpc.MaxConcurrentStreams(maxStreams),

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,8 +21,10 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 )
@@ -190,6 +193,48 @@ descriptors:
 	s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if lines := strings.Count(w.Body.String(), "\n"); lines > 700 {
 		t.Errorf("metrics have %d lines", lines)
+	}
+}
+
+// What is more than a request may have is not built before it is refused: a message of a megabyte has half a
+// million descriptors that are empty, or entries, or copies of an override.
+//
+// It is not parallel: what others use would count.
+func TestWhatIsTooMuchIsNotBuilt(t *testing.T) {
+	s := newServer(t, envoy.Config{}, two)
+	conn := connect(t, s)
+	bytes := func(number protowire.Number, text []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), text)
+	}
+	domain, empty := bytes(1, []byte("edge")), bytes(2, nil)
+	n := 1_000_000 / len(empty)
+	for name, wire := range map[string][]byte{
+		"descriptors":        append(slices.Clone(domain), slices.Repeat(empty, n)...),
+		"entries":            append(slices.Clone(domain), bytes(2, slices.Repeat(bytes(1, nil), n))...),
+		"entries altogether": append(slices.Clone(domain), slices.Repeat(bytes(2, slices.Repeat(bytes(1, nil), 100)), n/100)...),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := conn.Invoke(t.Context(), rls.RateLimitService_ShouldRateLimit_FullMethodName, wire, new(rls.RateLimitResponse), grpc.ForceCodecV2(rawCodec{encoding.GetCodecV2("proto")}))
+		runtime.ReadMemStats(&after)
+		check.Equal(t, name, status.Code(err), codes.InvalidArgument)
+		if taken := after.TotalAlloc - before.TotalAlloc; taken > 8<<20 && !race.Enabled { // of which the message is the most
+			t.Errorf("%d %s take %d KB", n, name, taken>>10)
+		}
+	}
+	for name, body := range map[string]string{
+		"descriptors": `{"domain":"edge","descriptors":[` + strings.Repeat("{},", 300_000) + `{}]}`,
+		"entries":     `{"domain":"edge","descriptors":[{"entries":[` + strings.Repeat("{},", 300_000) + `{}]}]}`,
+	} {
+		var before, after runtime.MemStats
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/json", strings.NewReader(body))
+		runtime.ReadMemStats(&before)
+		s.JSON().ServeHTTP(w, r)
+		runtime.ReadMemStats(&after)
+		check.Equal(t, name, w.Code, http.StatusBadRequest)
+		if taken := after.TotalAlloc - before.TotalAlloc; taken > 12<<20 && !race.Enabled {
+			t.Errorf("%s in JSON take %d KB", name, taken>>10)
+		}
 	}
 }
 

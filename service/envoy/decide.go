@@ -68,14 +68,14 @@ func (q *question) read() error {
 	case len(descriptors) == 0:
 		return status.Error(codes.InvalidArgument, "rate limit descriptor list must not be empty")
 	case len(descriptors) > config.MaxDescriptors:
-		return status.Errorf(codes.InvalidArgument, "at most %d descriptors are decided together, got %d", config.MaxDescriptors, len(descriptors))
+		return status.Errorf(codes.InvalidArgument, "at most %d descriptors are decided together, and the request has more", config.MaxDescriptors)
 	}
 	domain := q.snapshot.rules.domains[request.GetDomain()]
 	q.asked = make([]asked, len(descriptors))
 	var replaced map[string]bool
 	for i, d := range descriptors {
 		if len(d.GetEntries()) > config.MaxEntries {
-			return status.Errorf(codes.InvalidArgument, "a descriptor has at most %d entries, got %d", config.MaxEntries, len(d.GetEntries()))
+			return status.Errorf(codes.InvalidArgument, "a descriptor has at most %d entries, and one of the request has more", config.MaxEntries)
 		}
 		a := &q.asked[i]
 		a.hits, a.stated = hitsOf(request, d)
@@ -114,10 +114,14 @@ func (q *question) read() error {
 	return nil
 }
 
-// hitsOf returns how many hits a descriptor adds, and whether it says so itself.
+// mostHits is above every limit, and far from an overflow of a sum.
+const mostHits = 1 << 40
+
+// hitsOf returns how many hits a descriptor adds, and whether it says so itself. It says no more than is
+// needed to use up any limit: counters that are no limits add hits up, and would begin again at 0.
 func hitsOf(request *rls.RateLimitRequest, d *ratelimit.RateLimitDescriptor) (hits uint64, stated bool) {
 	if own := d.GetHitsAddend(); own != nil {
-		return own.GetValue(), true
+		return min(own.GetValue(), mostHits), true
 	}
 	return uint64(max(request.GetHitsAddend(), 1)), false
 }

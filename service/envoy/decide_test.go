@@ -215,8 +215,8 @@ func TestUnanswerableRequests(t *testing.T) {
 	}{
 		{request("", "user=a"), "rate limit domain must not be empty"},
 		{request("edge"), "rate limit descriptor list must not be empty"},
-		{request("edge", "a", "b", "c", "d"), "at most 3 descriptors are decided together, got 4"},
-		{request("edge", "a,b,c"), "a descriptor has at most 2 entries, got 3"},
+		{request("edge", "a", "b", "c", "d"), "at most 3 descriptors are decided together, and the request has more"},
+		{request("edge", "a,b,c"), "a descriptor has at most 2 entries, and one of the request has more"},
 	} {
 		if _, err := c.ShouldRateLimit(t.Context(), tt.request); status.Code(err) != grpccodes.InvalidArgument || status.Convert(err).Message() != tt.want {
 			t.Errorf("%v: %v, want %s", tt.request, err, tt.want)
@@ -424,6 +424,21 @@ func TestHugeHits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Nor do counters begin again at 0.
+func TestHugeHitsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, envoy.Config{}, two)
+	r := request("edge", "user=a", "free=a")
+	for _, d := range r.GetDescriptors() {
+		hits(d, math.MaxUint64)
+	}
+	for range 3 {
+		must.Get(s.ShouldRateLimit(t.Context(), r))(t)
+	}
+	check.Equal(t, "hits of a limit", s.Hits()["edge.user"].Over, 3<<40)
+	check.Equal(t, "hits without one", s.Hits()["edge.free"].Total, 3<<40)
 }
 
 func TestAlgorithms(t *testing.T) {

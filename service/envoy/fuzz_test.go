@@ -3,6 +3,7 @@ package envoy
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte("\x12\x06\x12\x04\x30\x30\x30\x30")) // an unknown field of a limit
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		got, want := new(rls.RateLimitRequest), new(rls.RateLimitRequest)
-		gotErr := proto.Unmarshal(wire, &lenient{got})
+		gotErr := proto.Unmarshal(wire, &lenient{got, most{math.MaxInt, math.MaxInt}})
 		wantErr := proto.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(wire, want)
 		switch {
 		case wantErr != nil && strings.Contains(wantErr.Error(), "UTF-8"):

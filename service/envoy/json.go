@@ -1,6 +1,9 @@
 package envoy
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 
@@ -34,7 +37,7 @@ func (s *Server) JSON() http.Handler {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		var request rls.RateLimitRequest
 		if err == nil {
-			err = protojson.Unmarshal(body, &request)
+			err = s.readJSON(body, &request)
 		}
 		if err != nil {
 			http.Error(w, http.StatusText(http.StatusBadRequest), http.StatusBadRequest)
@@ -62,6 +65,29 @@ func (s *Server) JSON() http.Handler {
 		_, _ = w.Write(written)
 	})
 }
+
+// readJSON reads a request, unless it has more objects than one can have: each takes three bytes of text,
+// and a hundred and more of memory.
+func (s *Server) readJSON(body []byte, to *rls.RateLimitRequest) error {
+	most := 1 + (s.config.MaxDescriptors+1)*(s.config.MaxEntries+3)
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	for {
+		switch token, err := d.Token(); {
+		case errors.Is(err, io.EOF):
+			return protojson.Unmarshal(body, to)
+		case err != nil:
+			return err
+		case token != json.Delim('{'):
+		case most == 0:
+			return errTooMany
+		default:
+			most--
+		}
+	}
+}
+
+var errTooMany = errors.New("weblimit: envoy: the request has too many descriptors or entries")
 
 // Healthcheck returns the handler of GET /healthcheck: 200 and OK, or 500 after Shutdown.
 func (s *Server) Healthcheck() http.Handler {

@@ -69,11 +69,10 @@ type rule struct {
 
 // cost returns what hits cost: nothing fits into a limit of 0.
 func (r *rule) cost(hits uint64) int64 {
-	const most = 1 << 40 // above every limit, and far from an overflow of a sum
 	if r.limit.GetRequestsPerUnit() == 0 {
-		return most
+		return mostHits
 	}
-	return int64(min(hits, most))
+	return int64(hits)
 }
 
 // compiler makes rules of files.

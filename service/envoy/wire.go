@@ -17,7 +17,8 @@ import (
 // A value of a descriptor can be a header of Envoy's client, with any bytes, and Envoy sends it as it
 // is. The protobuf library refuses a string that is no UTF-8, which makes the call an error, and lets
 // the request pass where Envoy has failure_mode_deny: false. So requests are read here, with values as
-// they are.
+// they are. No more descriptors and entries are made than show that there are too many: each takes two
+// bytes of a message, and a hundred and more of memory.
 
 // service is the service's description with a method that reads requests so.
 var service = func() grpc.ServiceDesc {
@@ -26,7 +27,8 @@ var service = func() grpc.ServiceDesc {
 	desc.Methods = []grpc.MethodDesc{{
 		MethodName: name,
 		Handler: func(server any, ctx context.Context, read func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
-			in := &lenient{new(rls.RateLimitRequest)}
+			config := &server.(*Server).config
+			in := &lenient{new(rls.RateLimitRequest), most{config.MaxDescriptors, config.MaxEntries}}
 			if err := read(in); err != nil {
 				return nil, err
 			}
@@ -43,23 +45,30 @@ var service = func() grpc.ServiceDesc {
 	return desc
 }()
 
+// most bounds a request.
+type most struct{ descriptors, entries int }
+
 // lenient is a request that is read with strings as they are.
-type lenient struct{ *rls.RateLimitRequest }
+type lenient struct {
+	*rls.RateLimitRequest
+	most most
+}
 
 // ProtoReflect implements proto.Message.
 func (l *lenient) ProtoReflect() protoreflect.Message {
-	return lenientMessage{l.RateLimitRequest.ProtoReflect(), l.RateLimitRequest}
+	return lenientMessage{l.RateLimitRequest.ProtoReflect(), l.RateLimitRequest, l.most}
 }
 
 type lenientMessage struct {
 	protoreflect.Message
 	request *rls.RateLimitRequest
+	most    most
 }
 
 // ProtoMethods gives the protobuf library the function that reads.
 func (m lenientMessage) ProtoMethods() *protoiface.Methods {
 	return &protoiface.Methods{Unmarshal: func(in protoiface.UnmarshalInput) (protoiface.UnmarshalOutput, error) {
-		return protoiface.UnmarshalOutput{}, readRequest(in.Buf, m.request)
+		return protoiface.UnmarshalOutput{}, readRequest(in.Buf, m.request, m.most)
 	}}
 }
 
@@ -101,15 +110,15 @@ func fields(wire []byte, use func(number protowire.Number, text []byte, number64
 }
 
 // readRequest reads envoy.service.ratelimit.v3.RateLimitRequest.
-func readRequest(wire []byte, to *rls.RateLimitRequest) error {
+func readRequest(wire []byte, to *rls.RateLimitRequest, most most) error {
 	return fields(wire, func(number protowire.Number, text []byte, value uint64) error {
 		switch {
 		case number == 1 && text != nil:
 			to.Domain = string(text)
-		case number == 2 && text != nil:
+		case number == 2 && text != nil && len(to.Descriptors) <= most.descriptors:
 			d := new(ratelimit.RateLimitDescriptor)
 			to.Descriptors = append(to.Descriptors, d)
-			return readDescriptor(text, d)
+			return readDescriptor(text, d, most.entries)
 		case number == 3 && text == nil:
 			to.HitsAddend = uint32(value)
 		}
@@ -118,10 +127,10 @@ func readRequest(wire []byte, to *rls.RateLimitRequest) error {
 }
 
 // readDescriptor reads envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.
-func readDescriptor(wire []byte, to *ratelimit.RateLimitDescriptor) error {
+func readDescriptor(wire []byte, to *ratelimit.RateLimitDescriptor, mostEntries int) error {
 	return fields(wire, func(number protowire.Number, text []byte, value uint64) error {
 		switch {
-		case number == 1 && text != nil:
+		case number == 1 && text != nil && len(to.Entries) <= mostEntries:
 			entry := new(ratelimit.RateLimitDescriptor_Entry)
 			to.Entries = append(to.Entries, entry)
 			return fields(text, func(number protowire.Number, text []byte, _ uint64) error {
