@@ -44,9 +44,11 @@ const (
 // the other methods of the book mean by a tenant. PerTenant takes the place of [core.Limit.By] and
 // [core.Limit.Tiers]; limits asked by [core.Limiter.AllowKey] have no request and so limit's own numbers.
 //
-// The numbers are cached in the process. Changes by any process are in force within a second.
-// The first request of a tenant waits for the ledger, for 100 ms at most. If the ledger does not
-// answer, the last numbers that are known apply, and without any those of limit.
+// The numbers are cached in the process, with those of the next period. Changes by any process are in force within a second.
+// The first request of a tenant waits for the ledger, for 100 ms at most; one at the beginning of a period does
+// not. If the ledger does not answer, the last numbers that are known apply, and without any those of limit.
+// A tenant with credits begins a period with those that were left when this process has asked last, in the
+// hour before at the latest, until the ledger answers.
 func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
 	limit = limit.By(tenant)
 	rule, err := limit.Rule()
@@ -107,15 +109,6 @@ type tenantShard struct {
 	entries map[string]*tenantEntry // by key. Guarded by mu.
 }
 
-// tenantEntry is the cached allowance of a tenant. It does not change, but for stale.
-type tenantEntry struct {
-	limit  core.Limit
-	loaded time.Time
-	until  time.Time // the end of the period
-	epoch  int64     // see tenants
-	stale  atomic.Bool
-}
-
 // limit returns the limit of a tenant with its own numbers.
 func (p *perTenant) limit(ctx context.Context, key []byte) core.Limit {
 	s := &p.shards[maphash.Bytes(p.seed, key)%tenantShards]
@@ -124,13 +117,16 @@ func (p *perTenant) limit(ctx context.Context, key []byte) core.Limit {
 	s.mu.RUnlock()
 	now := time.Now()
 	if e != nil && p.book.tenants.isFresh(e, now) {
-		return e.limit
+		if e.isDue(now) {
+			p.book.tenants.enqueue(loadID{p, string(key)}) // nobody waits for it
+		}
+		return e.at(now)
 	}
 	if loaded := p.book.tenants.load(ctx, p, key); loaded != nil {
-		return loaded.limit
+		return loaded.at(now)
 	}
 	if e != nil {
-		return e.limit
+		return e.at(now)
 	}
 	return core.Limit{} // the limit's own numbers
 }
@@ -169,14 +165,6 @@ func ownTerms(r *store.Rule) terms {
 		t.included = r.Soft
 	}
 	return t
-}
-
-// entry computes a tenant's allowance of facts.
-func (p *perTenant) entry(f *facts, epoch int64) *tenantEntry {
-	now := time.Now()
-	start, end, _ := p.rule.Period(now.UnixMicro())
-	a := f.allowance(start, end, 0, ownTerms(&p.rule))
-	return &tenantEntry{limit: a.limit(p.rule.Calendar), loaded: now, until: timeOf(end), epoch: epoch}
 }
 
 // limit returns the numbers of an allowance.

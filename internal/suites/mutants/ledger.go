@@ -13,4 +13,6 @@ var ledger = []Mutant{
 	{File: "quota/pgexport.go", Old: "least(scanned, now())", New: "scanned", What: "an export passes over periods that ended while PostgreSQL's clock was ahead", Tests: "quota"},
 	{File: "core/store/ledger.go", Old: "\tif b.Expires != present.start {\n\t\treturn false\n\t}\n", New: "", What: "an account of an earlier period than the one before begins by itself", Tests: "core/memstore"},
 	{File: "quota/memoryledger.go", Old: "\t\tn := int64(store.FirstGeneration + 1)\n", New: "\t\tn := int64(store.FirstGeneration)\n", What: "the ledger begins generations that stores begin by themselves", Tests: "quota"},
+	{File: "quota/tenantentry.go", Old: "\tif now.Before(e.ends) {\n\t\treturn e.limit\n\t}\n\treturn e.next\n", New: "\treturn e.limit\n", What: "tenants begin a period with the numbers of the one before", Tests: "quota"},
+	{File: "quota/tenantentry.go", Old: "credited: f.last(changeCredit) != nil,", New: "", What: "credits that were used up at the end of a period can be used in the next", Tests: "quota"},
 }

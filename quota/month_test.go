@@ -1,0 +1,153 @@
+package quota
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// hanging is a ledger that, while it hangs, answers no question that a request could wait for.
+type hanging struct {
+	ledger
+	hangs atomic.Bool
+	asked atomic.Int64 // for allowances
+}
+
+func (h *hanging) wait(ctx context.Context) error {
+	if h.hangs.Load() {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+func (h *hanging) facts(ctx context.Context, limit string, tenants []string) (map[string]*facts, error) {
+	h.asked.Add(1)
+	if err := h.wait(ctx); err != nil {
+		return nil, err
+	}
+	return h.ledger.facts(ctx, limit, tenants)
+}
+
+func (h *hanging) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+	if err := h.wait(ctx); err != nil {
+		return err
+	}
+	return h.ledger.begin(ctx, openings, positions, answers)
+}
+
+func (h *hanging) flush(ctx context.Context, positions []position) error {
+	if err := h.wait(ctx); err != nil {
+		return err
+	}
+	return h.ledger.flush(ctx, positions)
+}
+
+// inFebruary runs a test in a month that ends an hour and a half later, of which the store's and the process's clocks
+// are one.
+func inFebruary(t *testing.T, f func(t *testing.T, l *hanging, b *Book, limiter *core.Limiter)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2000, time.February, 29, 22, 30, 0, 0, time.UTC)))
+		l := &hanging{ledger: newMemoryLedger(defaultLevels)}
+		c := byHand(fresh())
+		c.Timeout = 5 * time.Second
+		b := bookWith(t, l, c, usualPatience)
+		synctest.Wait() // it hears of changes
+		plan := core.PerMonth(100, time.UTC).Named("plan").OnOutage(core.Deny)
+		f(t, l, b, limiterOn(t, b.Store(), b.PerTenant(plan, keyfuncs.Header("X-Tenant"))))
+		l.hangs.Store(false)
+		closeBook(t, b)
+	})
+}
+
+// spendAll makes requests until one is denied, and returns how many were not.
+func spendAll(t *testing.T, limiter *core.Limiter, tenant string) (n int) {
+	t.Helper()
+	for ; n < 10_000; n++ {
+		began := time.Now()
+		d := limiter.Allow(request(tenant))
+		if waited := time.Since(began); waited > 0 || d.Err != nil {
+			t.Fatalf("request %d waited %v: %v, %v", n, waited, d.Reason, d.Err)
+		}
+		if !d.Allowed {
+			return n
+		}
+	}
+	return n
+}
+
+// The ledger is away when a month begins: each tenant has what it may use, exactly, and nobody waits.
+func TestAMonthBeginsWhileTheLedgerIsAway(t *testing.T) {
+	inFebruary(t, func(t *testing.T, l *hanging, b *Book, limiter *core.Limiter) {
+		tenant := tenantOfRequest(t, "acme")
+		must.OK(t, b.SetPlan(t.Context(), Plan{Limit: "plan", Name: "pro", Included: 20, Hard: 30}))
+		must.OK(t, b.Assign(t.Context(), Assignment{Limit: "plan", Tenant: tenant, Plan: "pro"}))
+		must.Get(b.Adjust(t.Context(), Adjustment{Operation: "a", Limit: "plan", Tenant: tenant, Units: 5, Reason: "an outage"}))(t)
+		check.Equal(t, "units in February", spendAll(t, limiter, "acme"), 35)
+		check.Equal(t, "units of another tenant", spendAll(t, limiter, "other"), 100)
+		l.hangs.Store(true)
+		time.Sleep(90 * time.Minute)
+		check.Equal(t, "units in March", spendAll(t, limiter, "acme"), 30)
+		check.Equal(t, "units of another tenant", spendAll(t, limiter, "other"), 100)
+		l.hangs.Store(false)
+		mustFlushBook(t, b)
+		for _, u := range usesOf(t, b, Query{}.all()) {
+			if want := map[time.Month]int64{time.February: 35, time.March: 30}; u.Tenant == tenant {
+				check.Equal(t, "the ledger has of "+u.Start.String(), u.Used, want[u.Start.Month()])
+			}
+		}
+	})
+}
+
+// What is left of credits is known when the last use of the month before is written. Until then the tenant has what
+// was left when it was asked for last.
+func TestCreditsWhenAMonthBegins(t *testing.T) {
+	inFebruary(t, func(t *testing.T, l *hanging, b *Book, limiter *core.Limiter) {
+		tenant := tenantOfRequest(t, "acme")
+		must.OK(t, b.Override(t.Context(), Override{Limit: "plan", Tenant: tenant, Included: 10, Hard: 10}))
+		must.Get(b.Credit(t.Context(), Credit{Operation: "c", Limit: "plan", Tenant: tenant, Units: 50}))(t)
+		limiter.Allow(request("acme"))
+		for range 30 {
+			limiter.Allow(request("acme"))
+		}
+		mustFlushBook(t, b) // 21 credits are used
+		time.Sleep(31 * time.Minute)
+		asked := l.asked.Load()
+		limiter.Allow(request("acme")) // asks again, in the hour before
+		synctest.Wait()
+		check.Equal(t, "questions in the hour before", l.asked.Load()-asked, 1)
+		for range 5 {
+			limiter.Allow(request("acme"))
+		}
+		check.Equal(t, "questions after that", l.asked.Load()-asked, 1)
+		time.Sleep(time.Hour - time.Second)
+		l.hangs.Store(true)
+		time.Sleep(time.Second)
+		check.Equal(t, "units in March, while the ledger does not answer", spendAll(t, limiter, "acme"), 10+50-21)
+		l.hangs.Store(false)
+		time.Sleep(10 * time.Second)
+		mustFlushBook(t, b)
+		limiter.Allow(request("acme")) // asks again
+		synctest.Wait()
+		d := limiter.Allow(request("acme"))
+		q, _ := d.Quota()
+		check.Equal(t, "hard limit, with 6 credits more that were used", q.Units, int64(10+50-27))
+	})
+}
+
+// tenantOfRequest returns the tenant of a request.
+func tenantOfRequest(t *testing.T, name string) string {
+	t.Helper()
+	key, presence := keyfuncs.Header("X-Tenant").Append(nil, request(name))
+	if presence != keyfuncs.Present {
+		t.Fatal("no tenant")
+	}
+	return string(key)
+}
