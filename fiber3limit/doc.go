@@ -46,7 +46,7 @@
 //
 // A limit with such a condition applies; an exemption does not.
 //
-// Requests whose target has no path, such as "GET * HTTP/1.1", reach routes for "*", and of
+// Requests whose target has no path, such as "OPTIONS * HTTP/1.1", reach routes for "*", and of
 // middleware only that for "*". If you have such a route, write app.Use("*", limit).
 //
 // Put middleware that changes the path or the method before the limiter. A limiter of

@@ -28,8 +28,7 @@ type (
 	config = fibertest.Config[ctx]
 )
 
-func (fiber3) Name() string      { return "fiber3limit" }
-func (fiber3) NewFasthttp() bool { return true }
+func (fiber3) Name() string { return "fiber3limit" }
 
 func (fiber3) App(o fibertest.Options[ctx]) fibertest.App[ctx] {
 	proxies := o.Proxies

@@ -13,6 +13,12 @@ func (s *source) Lines(name string) [][]byte { return s.c.Request().Header.PeekA
 func (s *source) ExactNames() bool           { return s.settings.exactNames }
 func (s *source) Streams() bool              { return s.settings.streams }
 
+func (s *source) VisitTrailer(add func(name []byte)) {
+	for name := range s.c.Request().Header.Trailers() {
+		add(name)
+	}
+}
+
 func (s *source) Visit(kind fiberhttp.Kind, add func(name, value []byte)) {
 	switch header := &s.c.Request().Header; kind {
 	case fiberhttp.Header:

@@ -4,7 +4,7 @@ package fiber3limit
 const star = "/*"
 
 // Unguarded is for advice: it says which requests a limiter in Use never sees. A target may have no
-// path, as in "GET * HTTP/1.1", "GET http://example.com?x HTTP/1.1" and "CONNECT example.com:80
+// path, as in "OPTIONS * HTTP/1.1", "GET http://example.com?x HTTP/1.1" and "CONNECT example.com:80
 // HTTP/1.1". To Fiber that matches what is registered for "*", and nothing else: Use without a path
 // means "/".
 func (r *request) Unguarded() string {
@@ -13,5 +13,5 @@ func (r *request) Unguarded() string {
 	if !ok || !here.prefix || here.position >= t.lastStar || r.c.Route().Path != "/" {
 		return ""
 	}
-	return `requests without a path, such as "GET * HTTP/1.1", do not pass a limiter in app.Use, but reach what is behind it for "*"; write app.Use("*", limiter)`
+	return `requests without a path, such as "OPTIONS * HTTP/1.1", do not pass a limiter in app.Use, but reach what is behind it for "*"; write app.Use("*", limiter)`
 }

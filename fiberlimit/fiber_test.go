@@ -16,7 +16,7 @@ func TestFiber(t *testing.T) { fibertest.Run(t, framework) }
 
 var (
 	build       = fibertest.Build(framework)
-	differences = limittest.Differences{RoutesInFront: true, RefusesMethods: http.StatusBadRequest, OnlyHTTP1: true, Blind: true}
+	differences = limittest.Differences{RoutesInFront: true, RefusesMethods: http.StatusBadRequest, Fasthttp: true, OnlyHTTP1: true, Blind: true}
 )
 
 func TestSuite(t *testing.T)    { limittest.Run(t, "fiber", build, differences) }

@@ -27,8 +27,7 @@ type (
 	config = fibertest.Config[ctx]
 )
 
-func (fiber2) Name() string      { return "fiberlimit" }
-func (fiber2) NewFasthttp() bool { return false }
+func (fiber2) Name() string { return "fiberlimit" }
 
 func (fiber2) App(o fibertest.Options[ctx]) fibertest.App[ctx] {
 	f := fiber.New(fiber.Config{

@@ -19,6 +19,9 @@ type Source interface {
 	// Visit calls add with each name and value of a kind.
 	Visit(kind Kind, add func(name, value []byte))
 
+	// VisitTrailer calls add with each name that a trailer has announced or, in some releases of fasthttp, has had.
+	VisitTrailer(add func(name []byte))
+
 	// ExactNames reports whether names of headers keep the spelling in which they were sent.
 	ExactNames() bool
 
@@ -146,6 +149,7 @@ func (f *Fields) findHeader(r Source) {
 	}
 	if r.ExactNames() {
 		r.Visit(Header, f.visit)
+		f.addApart(r)
 	} else {
 		f.found = append(f.found, r.Lines(f.name)...)
 	}
@@ -164,6 +168,25 @@ func (f *Fields) findHeader(r Source) {
 		f.own = received.lines(f.own[:0], f.name)
 		f.keepOwn(f.chunked(r), streamed)
 	}
+}
+
+// addApart adds what a trailer has brought where fasthttp keeps it apart: from 1.75 on it is still read by its
+// name, behind the lines of the header, but not visited with them.
+func (f *Fields) addApart(r Source) {
+	r.VisitTrailer(func(name []byte) {
+		if !equalFold(name, f.name) {
+			return
+		}
+		visited := 0
+		r.Visit(Header, func(other, _ []byte) {
+			if bytes.Equal(other, name) {
+				visited++
+			}
+		})
+		if all := r.Lines(string(name)); visited < len(all) {
+			f.found = append(f.found, all[visited:]...)
+		}
+	})
 }
 
 // findSecond adds a second line of a header of which fasthttp keeps the last only.

@@ -14,16 +14,28 @@ type parsed struct {
 	block    string
 	lines    []string // of X-A, in the order that fasthttp has
 	cookies  []string // named sid
+	exact    bool     // names keep their spelling
+	visited  int      // how many of the lines are visited; 0 for all. The others came in a trailer, which is kept apart
 	streamed bool
 }
 
 func (p parsed) Block() []byte         { return []byte(p.block) }
 func (p parsed) Host() []byte          { return []byte("example.com") }
 func (p parsed) Lines(string) [][]byte { return slices.Collect(bytesOf(p.lines)) }
-func (p parsed) ExactNames() bool      { return false }
+func (p parsed) ExactNames() bool      { return p.exact }
 func (p parsed) Streams() bool         { return p.streamed }
 
-func (p parsed) Visit(_ Kind, add func(name, value []byte)) {
+func (p parsed) VisitTrailer(add func(name []byte)) { add([]byte("X-A")) }
+
+func (p parsed) Visit(kind Kind, add func(name, value []byte)) {
+	if kind == Header {
+		for i, line := range p.lines {
+			if p.visited == 0 || i < p.visited {
+				add([]byte("X-A"), []byte(line))
+			}
+		}
+		return
+	}
 	for cookie := range bytesOf(p.cookies) {
 		add([]byte("sid"), cookie)
 	}
@@ -96,6 +108,20 @@ func TestLinesInTheOrderOfTheBlock(t *testing.T) {
 				f.Reset()
 			}
 		}
+	}
+}
+
+// fasthttp from 1.75 on keeps trailers apart, but an application still reads them by their names.
+func TestTrailersThatAreKeptApart(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ block, lines, want string }{
+		{"X-A: a\r\nX-B: b\r\n", "a x", "a"},
+		{"X-A: a\r\n", "m x", "unclear"}, // middleware has replaced it before the trailer came
+	} {
+		var f Fields
+		f.Init()
+		p := parsed{block: "Transfer-Encoding: chunked\r\n" + tt.block + "\r\n", lines: strings.Fields(tt.lines), exact: true, visited: 1}
+		check.Equal(t, tt.block, all(&f, p, Header, "X-A"), tt.want)
 	}
 }
 

@@ -32,9 +32,6 @@ type Ctx[C any] interface {
 type Framework[C Ctx[C]] interface {
 	// Name is that of the adapter's package.
 	Name() string
-	// NewFasthttp is whether the oldest fasthttp that this version takes is 1.71 or newer. It refuses
-	// cookies in a trailer, and removes the encoding of an empty body by itself.
-	NewFasthttp() bool
 	// App is fiber.New, and Error fiber.NewError.
 	App(options Options[C]) App[C]
 	Error(status int, text string) error

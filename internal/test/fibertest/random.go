@@ -84,13 +84,24 @@ func randomChunked(random *rand.Rand) string {
 
 // serveRaw sends bytes to an app, which may refuse them.
 func serveRaw[C any](app App[C], text string) {
-	_ = app.ServeConn(&rawConn{strings.NewReader(text)})
+	serveAnswered(app, text)
+}
+
+// serveAnswered returns the first line of the answer.
+func serveAnswered[C any](app App[C], text string) (status string) {
+	conn := &rawConn{Reader: strings.NewReader(text)}
+	_ = app.ServeConn(conn)
+	status, _, _ = strings.Cut(conn.answer.String(), "\r\n")
+	return status
 }
 
 // rawConn is a connection whose client sends what Reader returns.
-type rawConn struct{ *strings.Reader }
+type rawConn struct {
+	*strings.Reader
+	answer strings.Builder
+}
 
-func (*rawConn) Write(p []byte) (int, error)      { return len(p), nil }
+func (c *rawConn) Write(p []byte) (int, error)    { return c.answer.Write(p) }
 func (*rawConn) Close() error                     { return nil }
 func (*rawConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (*rawConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }

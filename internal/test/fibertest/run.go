@@ -15,7 +15,8 @@ import (
 
 // Run runs everything. It must not be parallel: some tests count allocations or set variables.
 func Run[C Ctx[C]](t *testing.T, f Framework[C]) {
-	s := suite[C]{f}
+	s := suite[C]{f: f}
+	s.fasthttp = s.releaseOfFasthttp(t)
 	for _, tt := range []struct {
 		name string
 		run  func(*testing.T)
@@ -66,7 +67,10 @@ func Run[C Ctx[C]](t *testing.T, f Framework[C]) {
 }
 
 // suite is the tests of Run.
-type suite[C Ctx[C]] struct{ f Framework[C] }
+type suite[C Ctx[C]] struct {
+	f        Framework[C]
+	fasthttp fasthttp
+}
 
 // app is an app with the defaults.
 func (s suite[C]) app() App[C] { return s.f.App(Options[C]{}) }

@@ -3,6 +3,7 @@ package fibertest
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/long"
@@ -73,13 +74,11 @@ func (s suite[C]) search(t *testing.T) {
 	for range long.Rounds(150, 3000) {
 		options := Options[C]{CaseSensitive: r.IntN(2) == 0, StrictRouting: r.IntN(2) == 0, UnescapePath: r.IntN(2) == 0}
 		app, w := s.f.App(options), &walk[C]{f: s.f, foresees: s.f.Foresight()}
-		request := ""
+		wrong := false
 		compare := func(c C) error {
 			w.found, w.passed = nil, nil
 			err := c.Next()
-			if !slices.Equal(w.found, w.passed) {
-				t.Errorf("%s, %+v: foreseen %q, passed %q", request, options, w.found, w.passed)
-			}
+			wrong = !slices.Equal(w.found, w.passed)
 			foreseen += len(w.found)
 			return err
 		}
@@ -97,10 +96,12 @@ func (s suite[C]) search(t *testing.T) {
 		}
 		for _, path := range paths {
 			for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS"} {
-				request = method + " " + path
-				serveRaw(app, request+" HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-				if t.Failed() {
-					return
+				request := method + " " + path
+				wrong = false
+				status := serveAnswered(app, request+" HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+				// New releases of fasthttp refuse a star with methods other than OPTIONS. Fiber 3 then calls middleware, and no route.
+				if refused := path == "*" && strings.Contains(status, " 400 "); wrong && !refused {
+					t.Fatalf("%s, %+v: foreseen %q, passed %q; %s", request, options, w.found, w.passed, status)
 				}
 			}
 		}

@@ -39,6 +39,10 @@ type Differences struct {
 	// that is forbidden.
 	RunsUnread bool
 
+	// Fasthttp: the framework stands on fasthttp, whose newer releases refuse some trailer fields, so that no
+	// handler runs. Which release it is depends on the other modules of a build.
+	Fasthttp bool
+
 	// OnlyHTTP1: the framework has no HTTP/2.
 	OnlyHTTP1 bool
 
