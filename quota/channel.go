@@ -8,11 +8,11 @@ import (
 )
 
 // Notice says that a tenant has reached a level of what a limit includes. There is one for each
-// tenant, limit, period and level, whichever process finds out first: a tenant whose allowance
-// is raised and who reaches the level again gets no second one in that period.
+// tenant, limit, period and level, whichever process finds out first, and another one each time
+// that the tenant reaches the level again after its allowance was raised.
 type Notice struct {
 	// ID identifies the notice, in all processes and attempts: the idempotency key of its
-	// receiver. It is made of limit, tenant, period and level.
+	// receiver. It is made of limit, tenant, period, level, and how often it was reached before.
 	ID string
 
 	Limit    string    // name of the limit

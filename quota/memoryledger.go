@@ -19,7 +19,7 @@ type memoryLedger struct {
 
 	mu       sync.Mutex
 	accounts map[account]*memoryAccount // Guarded by mu.
-	noticed  map[noticeID]*notice       // Guarded by mu.
+	noticed  map[account][]*notice      // Guarded by mu.
 	carried  map[account]int64          // what accounts of detached months have used. Guarded by mu.
 	declared map[string]declaration     // by name. Guarded by mu.
 	changes  []*change                  // in the order they were made. Guarded by mu.
@@ -44,19 +44,13 @@ type dayID struct {
 
 type dayState struct{ position, used, at int64 }
 
-type noticeID struct {
-	limit, key string
-	start      int64
-	level      int
-}
-
 func newMemoryLedger(levels []int) *memoryLedger {
 	return &memoryLedger{
 		now:      time.Now,
 		levels:   levels,
 		accounts: make(map[account]*memoryAccount),
 		carried:  make(map[account]int64),
-		noticed:  make(map[noticeID]*notice),
+		noticed:  make(map[account][]*notice),
 		declared: make(map[string]declaration),
 		byID:     make(map[string]*change),
 		hearers:  make(map[int]func(limit, tenant string)),
@@ -125,11 +119,11 @@ func (m *memoryLedger) write(p *position) {
 		a.days[day] = dayState{p.position, p.used, p.at}
 	}
 	for i := range levelsIn(p.levels) {
-		level := m.levels[i]
-		id := noticeID{p.limit, p.key, p.start, level}
-		if m.noticed[id] == nil {
-			m.noticed[id] = &notice{account: p.account, level: level, used: p.used, included: p.included, hard: p.hard, at: p.at}
-			m.outbox.add(m.noticed[id], m.now())
+		made := &notice{account: p.account, level: m.levels[i], used: p.used, included: p.included, hard: p.hard, at: p.at}
+		if level, is := made.after(m.noticed[p.account]); is {
+			made.level = level
+			m.noticed[p.account] = append(m.noticed[p.account], made)
+			m.outbox.add(made, m.now())
 		}
 	}
 }

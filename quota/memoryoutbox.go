@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -126,13 +125,13 @@ func (m *memoryLedger) deliveries(_ context.Context, q DeliveryQuery, yield func
 	return nil
 }
 
-func (m *memoryLedger) redeliver(_ context.Context, channel string, notices []account, levels []int32) (n int64, _ error) {
+func (m *memoryLedger) redeliver(_ context.Context, channel string, notices []account, levels []int32, included []int64) (n int64, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range m.outbox.all {
 		chosen := len(notices) == 0 && d.state == Dead
 		for i := range notices {
-			chosen = chosen || cmp.Or(compareAccounts(&notices[i], &d.notice.account), cmp.Compare(int(levels[i]), d.notice.level)) == 0
+			chosen = chosen || notices[i] == d.notice.account && int(levels[i]) == d.notice.level%againStep && included[i] == d.notice.included
 		}
 		if d.channel == channel && chosen {
 			d.state, d.attempts, d.due, d.delivered = Waiting, 0, m.now(), time.Time{}

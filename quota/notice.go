@@ -9,11 +9,34 @@ import (
 // level, whichever process finds out first.
 type notice struct {
 	account
-	level          int // percent of included
+	level          int // percent of included, and againStep for each notice of the level before
 	used           int64
 	included, hard int64
 	at             int64 // when, by the store's clock
 }
+
+// againStep is added to the level of a notice for each one before of the same account and level.
+const againStep = 10_000
+
+// after returns the level of a notice in the ledger, after others of the same account. It is false
+// if there is to be none: of a level that was noticed before, unless more is included now, and the
+// tenant was not beyond the level already when its allowance was raised.
+func (n *notice) after(others []*notice) (level int, is bool) {
+	level, is = n.level, true
+	for _, o := range others {
+		if o.level%againStep == n.level {
+			level += againStep
+			is = is && n.included > o.included
+		}
+	}
+	for _, o := range others {
+		is = is && (level == n.level || unitsAt(n.included, n.level) > o.used)
+	}
+	return level, is
+}
+
+// unitsAt returns the units from which on a level is reached.
+func unitsAt(included int64, percent int) int64 { return (included*int64(percent) + 99) / 100 }
 
 // defaultLevels are the levels of notices, in percent of what a tenant's plan includes.
 var defaultLevels = []int{80, 90, 100}

@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -174,11 +175,9 @@ func TestNotices(t *testing.T) {
 		switch l := l.(type) {
 		case *memoryLedger:
 			l.mu.Lock()
-			for _, level := range []int{80, 90, 100} {
-				for id, n := range l.noticed {
-					if id.level == level {
-						levels = append(levels, fmt.Sprintf("%d of %d/%d", level, n.included, n.hard))
-					}
+			for _, all := range l.noticed {
+				for _, n := range all {
+					levels = append(levels, fmt.Sprintf("%d of %d/%d", n.level, n.included, n.hard))
 				}
 			}
 			l.mu.Unlock()
@@ -187,6 +186,55 @@ func TestNotices(t *testing.T) {
 			levels = must.Get(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 		}
 		check.Equal(t, "notices", strings.Join(levels, ", "), "80 of 50/100, 90 of 50/100, 100 of 50/100")
+	})
+}
+
+// A tenant whose allowance is raised gets a notice when it reaches a level again, once, and none of the
+// levels that it was beyond already. A cut brings no second one.
+func TestNoticesAfterARaise(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		m := fresh()
+		books := []*Book{bookOn(t, l, byHand(m)), bookOn(t, l, byHand(m))}
+		must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
+		limiterOn(t, books[0].Store(), monthly(1000).Soft(100))
+		used := 0
+		spendUntil := func(n int, included int64) {
+			t.Helper()
+			rule := ruleOf(t, monthly(1000).Soft(included))
+			checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: rule, Cost: 1}}, make([]store.Result, 1)
+			for ; used < n; used++ {
+				must.OK(t, books[used%2].Store().Take(t.Context(), checks, results))
+				if used%7 == 0 {
+					mustFlushBook(t, books[used%3%2])
+				}
+			}
+			mustFlushBook(t, books...)
+		}
+		spendUntil(102, 100) // all three
+		spendUntil(115, 120) // 90 % of it; 80 % was exceeded
+		spendUntil(120, 120)
+		spendUntil(150, 110) // less is included
+		spendUntil(185, 200)
+		var levels []string
+		var ids = map[string]bool{}
+		must.OK(t, books[0].Deliveries(t.Context(), DeliveryQuery{Channel: "mail"}, func(d Delivery) error {
+			levels = append(levels, fmt.Sprintf("%d of %d", d.Notice.Level, d.Notice.Included))
+			ids[d.Notice.ID] = true
+			return nil
+		}))
+		slices.Reverse(levels)
+		check.Equal(t, "notices", strings.Join(levels, ", "), "80 of 100, 90 of 100, 100 of 100, 90 of 120, 100 of 120, 80 of 200, 90 of 200")
+		check.Equal(t, "ids", len(ids), 7)
+		var second Notice
+		must.OK(t, books[0].Deliveries(t.Context(), DeliveryQuery{}, func(d Delivery) error {
+			if d.Notice.Level == 90 && d.Notice.Included == 120 {
+				second = d.Notice
+			}
+			return nil
+		}))
+		n, err := books[0].Redeliver(t.Context(), "mail", second)
+		check.OK(t, err)
+		check.Equal(t, "notices that are delivered again", n, 1)
 	})
 }
 

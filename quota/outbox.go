@@ -33,7 +33,7 @@ type outbox interface {
 
 	// redeliver makes deliveries due, as if there had been no attempt: those of notices, or all
 	// dead ones if there are none.
-	redeliver(ctx context.Context, channel string, notices []account, levels []int32) (int64, error)
+	redeliver(ctx context.Context, channel string, notices []account, levels []int32, included []int64) (int64, error)
 }
 
 // delivery is an attempt to deliver a notice.
@@ -120,12 +120,13 @@ func (b *Book) Redeliver(ctx context.Context, channel string, notices ...Notice)
 	}
 	var accounts []account
 	var levels []int32
+	var included []int64
 	for i := range notices {
 		n := &notices[i]
 		accounts = append(accounts, account{n.Limit, n.Tenant, micros(n.Start), micros(n.End)})
-		levels = append(levels, int32(n.Level))
+		levels, included = append(levels, int32(n.Level)), append(included, n.Included)
 	}
-	count, err := b.ledger.redeliver(ctx, channel, accounts, levels)
+	count, err := b.ledger.redeliver(ctx, channel, accounts, levels, included)
 	if err != nil {
 		return 0, fmt.Errorf("weblimit: quota: redelivering: %w", err)
 	}
@@ -155,7 +156,7 @@ func (n *notice) public() Notice {
 	return Notice{
 		ID:    stableID("notice", n.limit, n.key, n.start, n.end, int64(n.level)),
 		Limit: n.limit, Tenant: n.key, Start: timeOf(n.start), End: timeOf(n.end),
-		Level: n.level, Used: n.used, Included: n.included, Hard: n.hard, At: timeOf(n.at),
+		Level: n.level % againStep, Used: n.used, Included: n.included, Hard: n.hard, At: timeOf(n.at),
 	}
 }
 

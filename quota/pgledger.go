@@ -61,10 +61,18 @@ ON CONFLICT (limit_name, key, period_start, period_end, generation, day)
 DO UPDATE SET position = excluded.position, used = excluded.used, at = excluded.at
 WHERE excluded.position > d.position`
 
+	// insertNotices writes the notices that are new, as notice.follows says: see againStep.
 	insertNotices = `
 WITH made AS (
 	INSERT INTO {schema}.notice (limit_name, key, period_start, period_end, level, used, included, hard, at)
-	SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::timestamptz[])
+	SELECT limit_name, key, period_start, period_end, level + 10000 * before.times, t.used, t.included, hard, at
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::timestamptz[])
+	AS t (limit_name, key, period_start, period_end, level, used, included, hard, at)
+	CROSS JOIN LATERAL (
+		SELECT count(*) FILTER (WHERE o.level % 10000 = t.level)::int AS times,
+		max(o.included) FILTER (WHERE o.level % 10000 = t.level) AS included, max(o.used) AS used
+		FROM {schema}.notice o WHERE (o.limit_name, o.key, o.period_start, o.period_end) = (t.limit_name, t.key, t.period_start, t.period_end)) before
+	WHERE before.times = 0 OR t.included > before.included AND (t.included * t.level + 99) / 100 > before.used
 	ORDER BY 1, 2, 3, 4, 5
 	ON CONFLICT (limit_name, key, period_start, period_end, level) DO NOTHING
 	RETURNING id

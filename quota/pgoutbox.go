@@ -118,7 +118,7 @@ func (l *pgLedger) deliveries(ctx context.Context, q DeliveryQuery, yield func(D
 	return err
 }
 
-func (l *pgLedger) redeliver(ctx context.Context, channel string, notices []account, levels []int32) (int64, error) {
+func (l *pgLedger) redeliver(ctx context.Context, channel string, notices []account, levels []int32, included []int64) (int64, error) {
 	const again = "UPDATE {schema}.delivery d SET state = 'waiting', attempts = 0, due = clock_timestamp(), delivered = NULL"
 	if len(notices) == 0 {
 		tag, err := l.pool.Exec(ctx, l.sql(again+" WHERE channel = $1 AND state = 'dead'"), channel)
@@ -129,8 +129,8 @@ func (l *pgLedger) redeliver(ctx context.Context, channel string, notices []acco
 		c.add(&notices[i])
 	}
 	tag, err := l.pool.Exec(ctx, l.sql(again+` FROM {schema}.notice n
-		JOIN unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::int[])
-		AS t (limit_name, key, period_start, period_end, level) USING (limit_name, key, period_start, period_end, level)
-		WHERE d.channel = $1 AND d.notice = n.id`), channel, c.limits, c.keys, c.starts, c.ends, levels)
+		JOIN unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::int[], $7::bigint[])
+		AS t (limit_name, key, period_start, period_end, level, included) USING (limit_name, key, period_start, period_end, included)
+		WHERE d.channel = $1 AND d.notice = n.id AND n.level % 10000 = t.level`), channel, c.limits, c.keys, c.starts, c.ends, levels, included)
 	return tag.RowsAffected(), err
 }

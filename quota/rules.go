@@ -208,7 +208,7 @@ func (r *rules) make(rule *store.Rule) *twin {
 		t.included = rule.Soft
 	}
 	for _, percent := range r.levels {
-		t.levels = append(t.levels, (t.included*int64(percent)+99)/100)
+		t.levels = append(t.levels, unitsAt(t.included, percent))
 	}
 	return t
 }

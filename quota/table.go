@@ -107,6 +107,11 @@ func (t *table) note(w *twin, key []byte, v *view) {
 		}
 		return
 	}
+	if e.twin != nil && w.included > e.twin.included { // levels above what was used can be reached again
+		for e.reached = min(e.reached, len(w.levels)); e.reached > 0 && w.levels[e.reached-1] > n.used; {
+			e.reached--
+		}
+	}
 	n.position, n.used, n.at = v.Position, v.Used, at
 	n.hard, n.included, e.twin = w.hard, w.included, w
 	for e.reached < len(w.levels) && v.Used >= w.levels[e.reached] {
