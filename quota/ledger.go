@@ -32,6 +32,10 @@ type ledger interface {
 	// limit, key, period and day.
 	days(ctx context.Context, q Query) ([]dayUse, error)
 
+	// tenants returns up to n tenants of a limit, in order, after the key of an account: those that
+	// have used something in its period, and those of whom there were changes before its end.
+	tenants(ctx context.Context, after account, n int) ([]string, error)
+
 	// open returns up to n accounts that had not ended at a time, in order, beginning after
 	// one. It is how [Book.Reconcile] walks through them.
 	open(ctx context.Context, at int64, after account, n int) ([]standing, error)

@@ -187,6 +187,25 @@ func (a *memoryAccount) byDay(id *account) (all []dayUse) {
 	return all
 }
 
+func (m *memoryLedger) tenants(_ context.Context, after account, n int) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []string
+	for id := range m.accounts {
+		if id.limit == after.limit && id.start == after.start && id.end == after.end && id.key > after.key {
+			all = append(all, id.key)
+		}
+	}
+	for _, c := range m.changes {
+		if c.limit == after.limit && c.at < after.end && c.tenant > after.key {
+			all = append(all, c.tenant)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(n, len(all))], nil
+}
+
 func (m *memoryLedger) open(_ context.Context, at int64, after account, n int) ([]standing, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

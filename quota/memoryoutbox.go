@@ -41,6 +41,12 @@ func (m *memoryLedger) openChannels(_ context.Context, names []string) error {
 	return nil
 }
 
+func (m *memoryLedger) channels(context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(slices.Values(m.outbox.channels)), nil
+}
+
 func (m *memoryLedger) removeChannel(_ context.Context, name string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

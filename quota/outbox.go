@@ -7,8 +7,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // outbox is the part of a ledger that keeps which notices were delivered. A flush writes a
@@ -16,6 +19,9 @@ import (
 type outbox interface {
 	// openChannels has later notices delivered to channels, too.
 	openChannels(ctx context.Context, names []string) error
+
+	// channels returns the names of all channels, in order.
+	channels(ctx context.Context) ([]string, error)
 
 	// removeChannel forgets a channel and its deliveries.
 	removeChannel(ctx context.Context, name string) (known bool, err error)
@@ -90,8 +96,28 @@ type DeliveryQuery struct {
 	Tenant  string        // key as the limit counts it. Defaults to all tenants.
 }
 
+// ErrUnknownChannel says that no process has opened a channel of that name.
+var ErrUnknownChannel = errors.New("weblimit: quota: this book has no channel of this name")
+
+// wantChannel returns [ErrUnknownChannel] for a name of which nothing was found, if there is no such channel.
+func (b *Book) wantChannel(ctx context.Context, name string) error {
+	names, err := b.ledger.channels(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	case slices.Contains(names, name):
+		return nil
+	}
+	hint := spelling.Meant(name, names)
+	if hint == "" && len(names) > 0 && len(names) <= 8 {
+		hint = ": it has " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("%w: %q%s", ErrUnknownChannel, name, hint)
+}
+
 // Deliveries calls yield for each delivery of a notice that the query selects, the latest
-// notice first, until yield returns an error, which it returns.
+// notice first, until yield returns an error, which it returns. Otherwise its error is
+// [ErrUnknownChannel] for a channel that was never opened.
 func (b *Book) Deliveries(ctx context.Context, q DeliveryQuery, yield func(Delivery) error) error {
 	switch q.State {
 	case "", Waiting, Delivered, Dead:
@@ -102,18 +128,24 @@ func (b *Book) Deliveries(ctx context.Context, q DeliveryQuery, yield func(Deliv
 		q.Tenant = textOf([]byte(q.Tenant))
 	}
 	var stopped error
+	found := false
 	err := b.ledger.deliveries(ctx, q, func(d Delivery) error {
+		found = true
 		stopped = yield(d)
 		return stopped
 	})
 	if err != nil && stopped == nil {
 		return fmt.Errorf("weblimit: quota: reading deliveries: %w", err)
 	}
+	if !found && q.Channel != "" {
+		return b.wantChannel(ctx, q.Channel)
+	}
 	return stopped
 }
 
 // Redeliver has notices delivered to a channel again, whatever became of them, with all of the
-// channel's attempts; without notices, all that are dead. It returns how many.
+// channel's attempts; without notices, all that are dead. It returns how many. The error is
+// [ErrUnknownChannel] for a channel that was never opened.
 func (b *Book) Redeliver(ctx context.Context, channel string, notices ...Notice) (int64, error) {
 	if !limitName.MatchString(channel) {
 		return 0, fmt.Errorf("weblimit: quota: there can be no channel %q", channel)
@@ -130,6 +162,9 @@ func (b *Book) Redeliver(ctx context.Context, channel string, notices ...Notice)
 	if err != nil {
 		return 0, fmt.Errorf("weblimit: quota: redelivering: %w", err)
 	}
+	if count == 0 {
+		return 0, b.wantChannel(ctx, channel)
+	}
 	return count, nil
 }
 
@@ -143,7 +178,7 @@ func (b *Book) RemoveChannel(ctx context.Context, name string) error {
 	}
 	known, err := b.ledger.removeChannel(ctx, name)
 	if err == nil && !known {
-		err = errors.New("there is no such channel")
+		err = b.wantChannel(ctx, name)
 	}
 	if err != nil {
 		return fmt.Errorf("weblimit: quota: removing the channel %q: %w", name, err)

@@ -13,6 +13,14 @@ func (l *pgLedger) openChannels(ctx context.Context, names []string) error {
 	return err
 }
 
+func (l *pgLedger) channels(ctx context.Context) ([]string, error) {
+	rows, err := l.pool.Query(ctx, l.sql("SELECT name FROM {schema}.channel ORDER BY 1"))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
 func (l *pgLedger) removeChannel(ctx context.Context, name string) (known bool, err error) {
 	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, l.sql("DELETE FROM {schema}.channel WHERE name = $1"), name)

@@ -14,7 +14,7 @@ const longestPeriod = 40 * 24 * time.Hour
 // where selects the accounts of a query: see Query.args.
 const where = `
 WHERE ($1 = '' OR limit_name = $1) AND ($2 = '' OR key = $2)
-AND period_end > $3 AND period_start < $4 AND period_start > $5`
+AND period_end > $3 AND period_start < $4 AND period_start > $5 AND ($6::text[] IS NULL OR key = ANY ($6))`
 
 // args are the arguments of where.
 func (q *Query) args() []any {
@@ -22,7 +22,7 @@ func (q *Query) args() []any {
 	if q.From.IsZero() {
 		from = time.Date(1900, time.January, 1, 0, 0, 0, 0, time.UTC)
 	}
-	return []any{q.Limit, q.Tenant, from, to, from.Add(-longestPeriod)}
+	return []any{q.Limit, q.Tenant, from, to, from.Add(-longestPeriod), q.tenants}
 }
 
 func (l *pgLedger) usage(ctx context.Context, q Query, yield func(Usage) error) error {
@@ -57,6 +57,16 @@ func (l *pgLedger) days(ctx context.Context, q Query) (all []dayUse, err error) 
 		return nil
 	})
 	return all, err
+}
+
+func (l *pgLedger) tenants(ctx context.Context, a account, n int) ([]string, error) {
+	rows, err := l.pool.Query(ctx, l.sql(`(SELECT key FROM {schema}.account WHERE limit_name = $1 AND period_start = $2 AND period_end = $3 AND key > $4 ORDER BY 1 LIMIT $5)
+		UNION (SELECT DISTINCT tenant FROM {schema}.change WHERE limit_name = $1 AND at < $3 AND tenant > $4 ORDER BY 1 LIMIT $5)
+		ORDER BY 1 LIMIT $5`), a.limit, timeOf(a.start), timeOf(a.end), a.key, n)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 func (l *pgLedger) open(ctx context.Context, at int64, after account, n int) ([]standing, error) {

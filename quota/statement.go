@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -76,10 +77,11 @@ func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
 	f := all[text]
-	used, days, err := b.used(ctx, limit, text, start, end)
+	uses, err := b.used(ctx, limit, []string{text}, start, end)
 	if err != nil {
 		return nil, err
 	}
+	used := uses[text]
 	if used == nil && !f.hasTenant() {
 		if ever, err := b.everUsed(ctx, limit, text); err != nil {
 			return nil, err
@@ -87,14 +89,73 @@ func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time
 			return nil, l.unknownTenant(tenant)
 		}
 	}
-	s := &Statement{Limit: limit, Tenant: tenant, Start: timeOf(start), End: timeOf(end), Closed: f.ended(end), Days: days, Changes: f.during(start, end)}
+	return f.statement(l, tenant, start, end, used), nil
+}
+
+// statementBatch bounds the tenants that the ledger is asked for at a time.
+const statementBatch = 500
+
+// Statements yields the statements of all tenants of a limit for the period that a time is in, in
+// the order of their names: of those that have used something in it, and of those that had a plan,
+// override, credit or adjustment before its end. An error ends it: see [Book.Statement].
+func (b *Book) Statements(ctx context.Context, limit string, at time.Time) iter.Seq2[*Statement, error] {
+	return func(yield func(*Statement, error) bool) {
+		l, err := b.limitWithPeriods(ctx, limit)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		start, end, _ := l.rule.Period(at.UnixMicro())
+		for after := (account{limit, "", start, end}); ; {
+			page, err := b.statements(ctx, l, after)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, s := range page {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if len(page) < statementBatch {
+				return
+			}
+			after.key = textOf([]byte(page[len(page)-1].Tenant))
+		}
+	}
+}
+
+// statements returns a page of statements, after an account.
+func (b *Book) statements(ctx context.Context, l *knownLimit, after account) ([]*Statement, error) {
+	tenants, err := b.ledger.tenants(ctx, after, statementBatch)
+	var all map[string]*facts
+	if err == nil {
+		all, err = b.ledger.facts(ctx, l.name, tenants)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	}
+	uses, err := b.used(ctx, l.name, tenants, after.start, after.end)
+	if err != nil {
+		return nil, err
+	}
+	page := make([]*Statement, len(tenants))
+	for i, text := range tenants {
+		page[i] = all[text].statement(l, tenantOf(text), after.start, after.end, uses[text])
+	}
+	return page, nil
+}
+
+// statement returns the statement of a tenant that has used something, or nothing, in a period.
+func (f *facts) statement(l *knownLimit, tenant string, start, end int64, used *periodDays) *Statement {
+	s := &Statement{Limit: l.name, Tenant: tenant, Start: timeOf(start), End: timeOf(end), Closed: f.ended(end), Days: []StatementDay{}, Changes: f.during(start, end)}
 	if used != nil {
-		s.Used = *used
+		s.Used, s.Days = used.used, used.days
 	}
 	a := f.allowance(start, end, s.Used, ownTerms(&l.rule))
 	s.Plan, s.Override, s.Included, s.Adjusted, s.Credits, s.Hard = a.Plan, a.Override, a.Included, a.Adjusted, a.Credits, a.Hard
 	s.CreditsUsed, s.Overage = a.CreditsUsed, a.Overage
-	return s, nil
+	return s
 }
 
 // Allowance returns what a tenant may use, and has used, in the period that a time is in. Its
@@ -118,36 +179,42 @@ func (b *Book) Allowance(ctx context.Context, limit, tenant string, at time.Time
 		return Allowance{}, Usage{}, err
 	}
 	u := Usage{Limit: limit, Tenant: tenant, Start: timeOf(start), End: timeOf(end)}
-	used, _, err := b.used(ctx, limit, text, start, end)
-	if used != nil {
-		u.Used = *used
+	uses, err := b.used(ctx, limit, []string{text}, start, end)
+	if used := uses[text]; used != nil {
+		u.Used = used.used
 	}
 	return all[text].allowance(start, end, u.Used, ownTerms(&l.rule)), u, err
 }
 
-// used returns what a tenant has used in a period, nil for nothing that is known, and by day.
-func (b *Book) used(ctx context.Context, limit, tenant string, start, end int64) (used *int64, days []StatementDay, err error) {
-	q := Query{Limit: limit, Tenant: tenant, From: timeOf(start), To: timeOf(end)}
-	err = b.ledger.usage(ctx, q, func(u Usage) error {
+// periodDays is what a tenant has used in a period, and by day.
+type periodDays struct {
+	used int64
+	days []StatementDay
+}
+
+// used returns what tenants have used in a period, by their texts: those of whom anything is known.
+func (b *Book) used(ctx context.Context, limit string, tenants []string, start, end int64) (map[string]*periodDays, error) {
+	all := make(map[string]*periodDays)
+	q := Query{Limit: limit, From: timeOf(start), To: timeOf(end), tenants: tenants}
+	err := b.ledger.usage(ctx, q, func(u Usage) error {
 		if u.Start.UnixMicro() == start && u.End.UnixMicro() == end {
-			used = &u.Used
+			all[u.Tenant] = &periodDays{u.Used, []StatementDay{}}
 		}
 		return nil
 	})
-	days = []StatementDay{}
-	if err == nil && used != nil {
-		var all []dayUse
-		all, err = b.ledger.days(ctx, q)
-		for _, d := range all {
-			if d.start == start && d.end == end {
-				days = append(days, StatementDay{dateOf(d.date).Format(time.DateOnly), d.used})
+	if err == nil && len(all) > 0 {
+		var days []dayUse
+		days, err = b.ledger.days(ctx, q)
+		for i := range days {
+			if d := &days[i]; d.start == start && d.end == end && all[d.key] != nil {
+				all[d.key].days = append(all[d.key].days, StatementDay{dateOf(d.date).Format(time.DateOnly), d.used})
 			}
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
-	return used, days, err
+	return all, nil
 }
 
 // everUsed reports whether a tenant has used a limit at any time.

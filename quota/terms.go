@@ -298,9 +298,15 @@ func validPlan(name string) error {
 }
 
 func validUnits(included, hard int64) error {
-	if included < 0 || hard < 1 || hard < included || hard > maxUnits {
-		return fmt.Errorf("weblimit: quota: %d units, at most %d: included units must be at least 0, the hard limit at least 1 and as much, and both at most %d",
-			included, hard, int64(maxUnits))
+	switch {
+	case included < 0 || hard < 0:
+		return fmt.Errorf("weblimit: quota: Included %d, Hard %d: neither can be negative", included, hard)
+	case hard < 1:
+		return errors.New("weblimit: quota: Included 0 without Hard: set Hard, where requests are denied, to at least 1; to deny all requests, block the tenant: see core.Limiter.Block")
+	case hard < included:
+		return fmt.Errorf("weblimit: quota: Included %d, Hard %d: requests would be denied before what is included is used; set Hard to %d or more, or leave it out", included, hard, included)
+	case hard > maxUnits:
+		return fmt.Errorf("weblimit: quota: Included %d, Hard %d: the most is %d", included, hard, int64(maxUnits))
 	}
 	return nil
 }

@@ -69,11 +69,11 @@ func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
 			{"the least number", adjust(func(a *Adjustment) { a.Units = math.MinInt64 }), "an adjustment must be"},
 			{"without a reason", adjust(func(a *Adjustment) { a.Reason = "" }), "must have a reason"},
 			{"a limit that nobody has", adjust(func(a *Adjustment) { a.Limit = "other" }), "has no limit of this name"},
-			{"a plan without units", b.SetPlan(ctx, Plan{Limit: "plan", Name: "free"}), "hard limit at least 1"},
-			{"a plan below itself", b.SetPlan(ctx, Plan{Limit: "plan", Name: "free", Included: 10, Hard: 5}), "hard limit at least 1"},
+			{"a plan without units", b.SetPlan(ctx, Plan{Limit: "plan", Name: "free"}), "set Hard"},
+			{"a plan below itself", b.SetPlan(ctx, Plan{Limit: "plan", Name: "free", Included: 10, Hard: 5}), "set Hard"},
 			{"a plan with a bad name", b.SetPlan(ctx, Plan{Limit: "plan", Name: "<b>", Included: 10}), "a plan's name"},
 			{"a plan that nobody has", b.Assign(ctx, Assignment{Limit: "plan", Tenant: "tenant:acme", Plan: "gold"}), "has no plan of this name"},
-			{"a negative override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme", Included: -1, Hard: 5}), "included units must be"},
+			{"a negative override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme", Included: -1, Hard: 5}), "neither can be negative"},
 		} {
 			if tt.err == nil || !strings.Contains(tt.err.Error(), tt.want) {
 				t.Errorf("%s: %v, want an error with %q", tt.name, tt.err, tt.want)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,8 @@ type Query struct {
 	// at From, or begins at To, does not. Either may be zero: then nothing is too early, or too late.
 	// Both default to now.
 	From, To time.Time
+
+	tenants []string // as texts; nil for all
 }
 
 // Usage is the use of a limit by one tenant in one period.
@@ -61,7 +64,7 @@ var farFuture = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 
 // selects reports whether the query selects an account.
 func (q *Query) selects(a *account) bool {
-	return (q.Limit == "" || q.Limit == a.limit) && (q.Tenant == "" || q.Tenant == a.key) &&
+	return (q.Limit == "" || q.Limit == a.limit) && (q.Tenant == "" || q.Tenant == a.key) && (q.tenants == nil || slices.Contains(q.tenants, a.key)) &&
 		a.end > micros(q.From) && a.start < micros(q.To)
 }
 

@@ -3,12 +3,17 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/clientkeys"
+	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/quota"
 )
 
@@ -69,6 +74,47 @@ func zoneOf(book *quota.Book, limit string) *time.Location {
 		return time.UTC
 	}
 	return zone
+}
+
+// knownName returns an error if there is no limit of a name, or if a tenant's name is not of the form
+// that any limit's keys have: then that nothing was found says nothing. Both may be empty.
+func knownName(book *quota.Book, limit, tenant string) error {
+	var forms []string
+	found := limit == ""
+	for _, l := range book.Limits() {
+		if limit != "" && l.Name != limit {
+			continue
+		}
+		found = true
+		if l.Keys == "" || clientkeys.Match(l.Keys, tenant) {
+			return nil
+		}
+		if meant := clientkeys.Meant(l.Keys, tenant); len(meant) > 0 {
+			return fmt.Errorf("%w: a tenant is named as the limit counts it; did you mean %q?", quota.ErrUnknownTenant, meant[0])
+		}
+		forms = append(forms, clientkeys.Example(l.Keys))
+	}
+	switch {
+	case !found:
+		return unknownLimit(book, limit)
+	case tenant == "" || len(forms) == 0:
+		return nil
+	}
+	slices.Sort(forms)
+	return fmt.Errorf("%w: a tenant is named as the limit counts it, such as %s", quota.ErrUnknownTenant, strings.Join(slices.Compact(forms), " or "))
+}
+
+// unknownLimit is the error of a limit that is not in the book.
+func unknownLimit(book *quota.Book, limit string) error {
+	var names []string
+	for _, l := range book.Limits() {
+		names = append(names, l.Name)
+	}
+	hint := spelling.Meant(limit, names)
+	if hint == "" && len(names) > 0 {
+		hint = ": there is " + strings.Join(names[:min(len(names), 20)], ", ")
+	}
+	return fmt.Errorf("no application has declared a limit %q that is kept in this book%s", limit, hint)
 }
 
 // periods writes periods in the time zones of their limits.

@@ -64,7 +64,7 @@ func startBillerOn(t *testing.T, server *redistest.Server, config quota.Config) 
 	t.Cleanup(func() { _ = b.book.Close(context.Background()) })
 	berlin := must.Get(time.LoadLocation("Europe/Berlin"))(t)
 	b.limiter = core.Must(core.New(core.Config{Store: b.book.Store(), Timeout: time.Minute, Limits: []core.Limit{
-		core.PerMonth(100, berlin).Soft(80).By(keyfuncs.Tenant("tenant")).Named("plan"),
+		b.book.PerTenant(core.PerMonth(100, berlin).Soft(80).Named("plan"), keyfuncs.Tenant("tenant")),
 	}}))
 	b.ops.env = map[string]string{
 		"WEBLIMIT_DATABASE_URL": databaseURL(t, pool), "WEBLIMIT_REDIS": "unix://" + server.Addr(), "WEBLIMIT_PREFIX": b.prefix,
@@ -272,6 +272,58 @@ func TestUsageStatementAdjust(t *testing.T) {
 	wants(t, b.ops.fails(t, exitError, "quota", "statement", "acme"), "nothing is known of this tenant", "tenant:acme")
 }
 
+// Names that are not there are errors with the name that may be meant, and not answers that nothing is
+// used or to be done. An adjustment that no decision follows is said to be one.
+func TestNamesThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	b := startBiller(t, quota.Config{})
+	must.Get(core.New(core.Config{Store: b.book.Store(), Limits: []core.Limit{core.PerMonth(100, time.UTC).By(keyfuncs.Tenant("tenant")).Named("same-for-all")}}))(t)
+	b.spend(t, "tenant:acme", 1)
+	b.flush(t)
+	for _, line := range []struct{ args, want string }{
+		{"quota usage --tenant acme", `did you mean "tenant:acme"?`},
+		{"quota usage --tenant acme --days", `did you mean "tenant:acme"?`},
+		{"quota usage --limit paln", `did you mean "plan"?`},
+		{"quota statement acme", `did you mean "tenant:acme"?`},
+		{"quota statement tenant:other", "nothing is known of this tenant"},
+		{"quota statement --all --limit paln", `did you mean "plan"?`},
+		{"quota notices --tenant acme", `did you mean "tenant:acme"?`},
+		{"quota notices --limit paln", `did you mean "plan"?`},
+		{"quota redeliver billing", "no channel of this name"},
+		{"quota adjust acme --limit plan --units 5 --reason r --operation o", `did you mean "tenant:acme"?`},
+		{"quota adjust tenant:acme --limit paln --units 5 --reason r --operation o", `did you mean "plan"?`},
+		{"quota adjust tenant:acme --limit plan --units -100 --reason r --operation o", "99 units fewer are possible"},
+	} {
+		wants(t, b.ops.fails(t, exitError, strings.Fields(line.args)...), line.want)
+	}
+	wants(t, b.ops.ok(t, "quota", "usage", "--tenant", "tenant:other"), "Nothing is used.")
+	adjust := strings.Fields("quota adjust tenant:acme --limit plan --units 5 --reason r --operation o")
+	if out := b.ops.ok(t, adjust...); strings.Contains(out, "Decisions stay") || !strings.Contains(out, "Adjusted by +5") {
+		t.Errorf("the corrected call: %s", out)
+	}
+	wants(t, b.ops.ok(t, strings.Fields("quota adjust tenant:acme --limit same-for-all --units 5 --reason r")...), "Decisions stay as they are")
+}
+
+// A month's bill has all tenants: as a table, CSV and JSON.
+func TestStatementsOfAllTenants(t *testing.T) {
+	t.Parallel()
+	b := startBiller(t, quota.Config{})
+	b.flush(t)
+	wants(t, b.ops.ok(t, "quota", "statement", "--all"), "Nothing is used, and nobody has a plan.")
+	b.spend(t, "tenant:acme", 90)
+	b.spend(t, "tenant:globex", 7)
+	b.flush(t)
+	must.OK(t, b.book.SetPlan(t.Context(), quota.Plan{Limit: "plan", Name: "pro", Included: 1000, Hard: 1200}))
+	must.OK(t, b.book.Assign(t.Context(), quota.Assignment{Limit: "plan", Tenant: "tenant:idle", Plan: "pro"}))
+	wants(t, squeeze(b.ops.ok(t, "quota", "statement", "--all", "--limit", "plan")), "plan tenant:acme ", " 80 90 0 10 ", "tenant:globex", "tenant:idle", " pro 1,000 0 0 0")
+	records := must.Get(csv.NewReader(strings.NewReader(b.ops.ok(t, "quota", "statement", "--all", "--csv"))).ReadAll())(t)
+	check.Equal(t, "lines of CSV", len(records), 4)
+	all := decode[struct{ Statements []quota.Statement }](t, b.ops.ok(t, "quota", "statement", "--all", "--json")).Statements
+	if len(all) != 3 || all[0].Used != 90 || all[0].Overage != 10 || all[2].Plan != "pro" {
+		t.Errorf("statements %+v", all)
+	}
+}
+
 // Notices that nobody tries any more are listed, and delivered after all.
 func TestNotices(t *testing.T) {
 	t.Parallel()
@@ -295,7 +347,8 @@ func TestNotices(t *testing.T) {
 	close(refuse)
 	wants(t, b.ops.ok(t, "quota", "redeliver", "billing", "--tenant", "tenant:other"), "No such notice to billing is dead.")
 	wants(t, b.ops.ok(t, "quota", "redeliver", "billing", "--tenant", "tenant:acme"), "will be delivered again.")
-	wants(t, b.ops.ok(t, "quota", "redeliver", "nobody"), "No such notice to nobody is dead.")
+	wants(t, b.ops.fails(t, exitError, "quota", "redeliver", "biling"), "no channel of this name", `did you mean "billing"?`)
+	wants(t, b.ops.fails(t, exitError, "quota", "notices", "--dead", "--channel", "biling"), `did you mean "billing"?`)
 	wait.Until(t, "the notice is delivered", func() bool {
 		return strings.Contains(b.ops.ok(t, "quota", "notices", "--json"), `"delivered":`)
 	})
@@ -376,8 +429,9 @@ func TestMistakesAboutQuotas(t *testing.T) {
 		{"quota usage --max 0", "--max"},
 		{"quota usage --days", "--tenant"},
 		{"quota usage --timeout 1h", "--timeout"},
-		{"quota statement", "accepts 1 arg"},
+		{"quota statement", "--all"},
 		{"quota statement x --csv --json", "exclude"},
+		{"quota statement x --all", "--all"},
 		{"quota notices --dead --waiting", "exclude"},
 		{"quota redeliver a/b", "channel"},
 		{"quota adjust x --units 5 --reason y", "--limit"},

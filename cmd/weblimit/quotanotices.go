@@ -121,6 +121,9 @@ func (a *app) notices(ctx context.Context, l *ledger, q quota.DeliveryQuery, mos
 		rows = append(rows, noticeOf(&d))
 		return nil
 	})
+	if err == nil && len(rows) == 0 {
+		err = knownName(l.Book, q.Limit, q.Tenant)
+	}
 	if err != nil && !errors.Is(err, errEnough) {
 		return 0, explained(ctx, err)
 	}
@@ -210,6 +213,11 @@ Receivers know a notice by its id, which stays the same.`,
 					return explained(ctx, err)
 				}
 			}
+			if len(chosen) == 0 && (tenant != "" || limit != "") {
+				if err := knownName(l.Book, limit, tenant); err != nil {
+					return err
+				}
+			}
 			n := int64(0)
 			if len(chosen) > 0 || tenant == "" && limit == "" {
 				if n, err = l.Redeliver(ctx, args[0], chosen...); err != nil {
@@ -240,7 +248,8 @@ func (a *app) adjustCommand(d *database) *cobra.Command {
 		Short: "Give a tenant units more, or fewer, in one period",
 		Long: `adjust changes what a tenant may use in one period, the present one or that of --at. It is
 what to do instead of a reset: what was used stays used, and the statement has the
-adjustment with its reason. Applications have it within a second.
+adjustment with its reason. Applications have it within a second, if they enforce the
+limit by PerTenant: the command says so if not.
 
 An operation id is adjusted once: to repeat the command after an error, give it the
 same --operation.` + aboutTenants,
@@ -285,6 +294,11 @@ same --operation.` + aboutTenants,
 				return nil
 			}
 			a.text.Line(show.Plain, fmt.Sprintf("Adjusted by %+d: ", adjustment.Units), show.Key(adjustment.Tenant), " under "+adjustment.Limit+", operation "+adjustment.Operation+".")
+			for _, limit := range l.Limits() {
+				if limit.Name == adjustment.Limit && !limit.PerTenant {
+					a.text.Line(show.Yellow, "Decisions stay as they are: the application enforces the same numbers for all tenants of this limit, not those of PerTenant. Only the statement has the adjustment.")
+				}
+			}
 			return nil
 		},
 	}

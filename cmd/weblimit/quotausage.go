@@ -115,6 +115,11 @@ func (a *app) usage(ctx context.Context, l *ledger, q *usageQuestion) error {
 	if err != nil {
 		return explained(ctx, err)
 	}
+	if len(rows) == 0 {
+		if err := knownName(l.Book, q.limit, query.Tenant); err != nil {
+			return err
+		}
+	}
 	if a.json {
 		text, err := json.Marshal(map[string]any{"at": time.Now().UTC(), "usage": rows, "more": more})
 		if err != nil {
@@ -174,26 +179,34 @@ func validTime(flag string, t time.Time) error {
 
 func (a *app) statementCommand(d *database) *cobra.Command {
 	var limit, at string
-	var csv bool
+	var csv, everyone bool
 	c := &cobra.Command{
-		Use:   "statement TENANT",
-		Short: "Show what a tenant may use and has used in a period, as a table, CSV or JSON",
+		Use:   "statement TENANT | --all",
+		Short: "Show what tenants may use and have used in a period, as a table, CSV or JSON",
 		Long: `statement shows, for each limit that the tenant is known under, the units of its plan,
 its credits and adjustments, what it has used, by day, and what changed: in the present
 period, or in that of --at.
 
+With --all it shows all tenants that have used something in the period, or had a plan,
+a credit or an adjustment before its end: a month's bill.
+
 A tenant without a plan has the numbers that an application has declared last.` + aboutTenants,
 		Example: `  weblimit quota statement tenant:acme
   weblimit quota statement tenant:acme --at 2026-10-31 --csv > october.csv
+  weblimit quota statement --all --limit plan --at 2026-10-31 --csv > october.csv
   weblimit quota statement tenant:acme --limit plan --json | jq '.statements[].overage'`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			if csv && a.json {
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			tenant := ""
+			switch {
+			case csv && a.json:
 				return usagef("--csv and --json exclude each other")
-			}
-			tenant, err := a.keyArgument(args[0])
-			if err != nil {
-				return err
+			case everyone == (len(args) > 0):
+				return usagef("say whose statement: TENANT, or --all")
+			case !everyone:
+				if tenant, err = a.keyArgument(args[0]); err != nil {
+					return err
+				}
 			}
 			l, err := a.open(c.Context(), d, use{})
 			if err != nil {
@@ -212,6 +225,9 @@ A tenant without a plan has the numbers that an application has declared last.` 
 					return err
 				}
 				return a.writeJSON(text)
+			case everyone:
+				writeStatements(a.text, periodsOf(l.Book), all)
+				return nil
 			}
 			for i, s := range all {
 				if i > 0 {
@@ -222,12 +238,14 @@ A tenant without a plan has the numbers that an application has declared last.` 
 			return nil
 		},
 	}
+	c.Flags().BoolVar(&everyone, "all", false, "of all tenants")
 	c.Flags().StringVar(&limit, "limit", "", "only this limit; all that the tenant is known under if not set")
 	c.Flags().StringVar(&at, "at", "", "of the period that this date, 2026-10-31, or time is in; now if not set")
 	c.Flags().BoolVar(&csv, "csv", false, "print CSV, without days and changes")
 	return c
 }
 
+// statements returns the statements of a tenant, or of all if tenant is empty.
 func (a *app) statements(ctx context.Context, l *ledger, tenant, limit, at string) ([]*quota.Statement, error) {
 	var all []*quota.Statement
 	known := false
@@ -250,6 +268,12 @@ func (a *app) statements(ctx context.Context, l *ledger, tenant, limit, at strin
 		if when.IsZero() {
 			when = time.Now()
 		}
+		if tenant == "" {
+			if all, err = a.everyStatement(ctx, l, all, kept.Name, when); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		within, cancel := context.WithTimeout(ctx, a.timeout)
 		s, err := l.Statement(within, kept.Name, tenant, when)
 		cancel()
@@ -263,11 +287,52 @@ func (a *app) statements(ctx context.Context, l *ledger, tenant, limit, at strin
 	}
 	switch {
 	case !known && limit != "":
-		return nil, fmt.Errorf("no application has declared a limit %q that is kept in this book", limit)
-	case len(all) == 0:
+		return nil, unknownLimit(l.Book, limit)
+	case len(all) == 0 && tenant != "":
+		if err := knownName(l.Book, limit, tenant); err != nil {
+			return nil, err
+		}
 		return nil, fmt.Errorf("%w: %q, under any limit asked about: a tenant is named as the limit counts it, such as tenant:acme; see weblimit quota usage", quota.ErrUnknownTenant, tenant)
 	}
 	return all, nil
+}
+
+// everyStatement adds the statements of all tenants of a limit.
+func (a *app) everyStatement(ctx context.Context, l *ledger, all []*quota.Statement, limit string, at time.Time) ([]*quota.Statement, error) {
+	ctx, waiting, done := a.patient(ctx)
+	defer done()
+	for s, err := range l.Statements(ctx, limit, at) {
+		if err != nil {
+			return nil, explained(ctx, err)
+		}
+		waiting.heard()
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// writeStatements writes a line for each statement.
+func writeStatements(out *show.Out, p periods, all []*quota.Statement) {
+	if len(all) == 0 {
+		out.Line(show.Plain, "Nothing is used, and nobody has a plan.")
+		return
+	}
+	t := show.Table{Columns: []show.Column{
+		{Title: "LIMIT", Most: 64, Least: 8},
+		{Title: "TENANT", Most: 80, Least: 12},
+		{Title: "PERIOD"},
+		{Title: "PLAN", Most: 64, Least: 8},
+		{Title: "INCLUDED", Right: true},
+		{Title: "USED", Right: true},
+		{Title: "CREDITS", Right: true},
+		{Title: "OVERAGE", Right: true},
+	}}
+	for _, s := range all {
+		t.Add(show.Cell{Text: s.Limit}, clientCell(s.Tenant, ""), show.Cell{Text: p.text(s.Limit, s.Start, s.End)}, show.Cell{Text: s.Plan},
+			show.Cell{Text: grouped(max(s.Included+s.Adjusted, 0))}, show.Cell{Text: grouped(s.Used)},
+			show.Cell{Text: grouped(s.CreditsUsed)}, show.Cell{Text: grouped(s.Overage)})
+	}
+	out.Table(&t)
 }
 
 // writeCSV writes statements as they are, but for what a terminal would interpret.

@@ -1,0 +1,55 @@
+package quota
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
+)
+
+// The statements of all tenants are those of each, over pages: of all that have used something, or that
+// something was said of.
+func TestStatementsOfAllTenants(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		b, ctx := bookOn(t, l, Config{}), t.Context()
+		limiter := limiterOn(t, b.Store(), monthly(100), monthly(100).Named("other"))
+		var positions []position
+		now, period := time.Now(), ruleOf(t, monthly(1))
+		start, end, _ := period.Period(now.UnixMicro())
+		const n = 2*statementBatch + 7
+		for i := range n {
+			positions = append(positions, at(account{"plan", fmt.Sprintf("tenant:%d", i), start, end}, 1, 2, int64(i), 60))
+		}
+		mustFlush(t, l, positions...)
+		limiter.AllowKey(ctx, "\x00odd", 3)
+		mustFlushBook(t, b)
+		must.OK(t, b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 10, Hard: 20}))
+		for _, tenant := range []string{"tenant:idle", "tenant:7"} {
+			must.OK(t, b.Assign(ctx, Assignment{Limit: "plan", Tenant: tenant, Plan: "pro"}))
+		}
+		last, count := "", 0
+		for s, err := range b.Statements(ctx, "plan", now) {
+			must.OK(t, err)
+			one := must.Get(b.Statement(ctx, "plan", s.Tenant, now))(t)
+			check.Equal(t, "the statement", fmt.Sprintf("%+v", *s), fmt.Sprintf("%+v", *one))
+			if text := textOf([]byte(s.Tenant)); text <= last {
+				t.Errorf("%q after %q", text, last)
+			} else {
+				last = text
+			}
+			count++
+		}
+		check.Equal(t, "statements", count, n+2)
+		for s, err := range b.Statements(ctx, "plan", now.AddDate(0, -2, 0)) {
+			t.Errorf("in a period in which there was nothing: %+v, %v", s, err)
+		}
+		for s, err := range b.Statements(ctx, "paln", now) {
+			if s != nil {
+				t.Errorf("of a limit that is not there: %+v", s)
+			}
+			check.Is(t, "of a limit that is not there", err, ErrUnknownLimit)
+		}
+	})
+}
