@@ -15,7 +15,7 @@ import (
 )
 
 // Advice is a kind of likely misconfiguration that a limiter notices and logs. It logs one line
-// per process and kind, for AdviceRoute one per limit, with a stable code and a link to
+// per process and kind, for AdviceRoute and AdviceKeyless one per limit, with a stable code and a link to
 // docs/advice.md. Config.Silence switches kinds off.
 type Advice string
 
@@ -39,8 +39,14 @@ const (
 	AdviceNeverFits Advice = "WL015" // a cost is above what the limit ever has room for
 )
 
-// given holds the kinds of advice that this process has logged.
-var given sync.Map // of Advice
+// given holds the advice that this process has logged.
+var given sync.Map // of about
+
+// about is what advice is logged once for: a kind, or a kind for one limit.
+type about struct {
+	kind  Advice
+	limit string
+}
 
 // advisor gives the advice of one limiter.
 type advisor struct {
@@ -63,11 +69,14 @@ func newAdvisor(logger *slog.Logger, silence []Advice) *advisor {
 }
 
 // advise logs a kind of advice, if nobody has yet and it is not silenced.
-func (a *advisor) advise(kind Advice, problem string) {
+func (a *advisor) advise(kind Advice, problem string) { a.adviseLimit(kind, "", problem) }
+
+// adviseLimit is advise for a kind that is logged once per limit.
+func (a *advisor) adviseLimit(kind Advice, limit, problem string) {
 	if slices.Contains(a.silenced, kind) {
 		return
 	}
-	if _, before := given.LoadOrStore(kind, true); before {
+	if _, before := given.LoadOrStore(about{kind, limit}, true); before {
 		return
 	}
 	a.log(kind, problem)

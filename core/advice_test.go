@@ -74,7 +74,7 @@ const (
 	noClientProblem  = "weblimit: a proxy named in ClientIP sends a request without X-Forwarded-For: such requests share a bucket, and a client that sends the header itself is believed; have the proxy set it on every request, and exempt its own health checks"
 	unlistedProblem  = "weblimit: requests with X-Forwarded-For come through 127.0.0.1, which ClientIP does not list as a proxy: if it is one, all clients behind it share one bucket; list it"
 	socketProblem    = "weblimit: requests with X-Forwarded-For come over a unix socket, which has no address to list: ClientIP finds no client, and all requests share one bucket; use keyfuncs.HopCount"
-	keylessProblem   = "weblimit: limit default: none of its first 100 requests has its key (authenticated user), so they share one bucket" + keylessCauses
+	keylessProblem   = "weblimit: limit default: none of its first 10 requests has its key (authenticated user), so they share one bucket" + keylessCauses
 	keylessCauses    = "; check that the limiter stands behind what provides the key (authentication; for a path parameter, on the route), and that name and type are right"
 	exemptProblem    = "weblimit: Config.Bypass: FromCIDR exempts requests that a proxy has passed on with X-Forwarded-For: it compares the address of the peer, which is the proxy, so all clients behind it are exempt; use FromCIDR of the strategy that ClientIP has"
 	neverFitsProblem = "weblimit: limit default: CostBy or EstimateBy returned 10, and the limit never has room for more than 9: such requests are always denied, without Retry-After; bound the cost, or raise the limit"

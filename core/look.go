@@ -13,7 +13,7 @@ import (
 
 const (
 	adviceLooks      = 1000 // requests of a limiter that are looked at
-	keylessLooks     = 100  // requests of a limit that all lack its key before that is noticed
+	keylessLooks     = 10   // requests of a limit that all lack its key before that is noticed
 	forwardedHeaders = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
 )
 
@@ -175,7 +175,7 @@ func (l *limit) adviseKeyless(r keyfuncs.Request) {
 		return
 	}
 	what, _ := l.key.Lacks(r)
-	l.advisor.advise(AdviceKeyless, fmt.Sprintf("limit %s: none of its first %d requests has its key (%s), %s; check that the limiter stands behind what provides the key (authentication; for a path parameter, on the route), and that name and type are right", l.rule.Name, keylessLooks, what, so))
+	l.advisor.adviseLimit(AdviceKeyless, l.rule.Name, fmt.Sprintf("limit %s: none of its first %d requests has its key (%s), %s; check that the limiter stands behind what provides the key (authentication; for a path parameter, on the route), and that name and type are right", l.rule.Name, keylessLooks, what, so))
 }
 
 // adviseNeverFits logs that CostBy or EstimateBy returned a cost that the rule never has room for.

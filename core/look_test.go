@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -46,7 +47,7 @@ func TestAdviceOnProxiesThatAreNotListed(t *testing.T) {
 
 // A limit by a key that no request has counts nobody, or all as one.
 func TestAdviceOnAKeyThatNoRequestHas(t *testing.T) {
-	const n = 100
+	const n = 10
 	byUser := core.PerHour(1 << 40).By(keyfuncs.User("userID"))
 	alice := map[any]any{"userID": "alice"}
 	every := func(r request) func(int) *request { return func(int) *request { return &r } }
@@ -97,6 +98,20 @@ func TestAdviceOnAKeyThatNoRequestHas(t *testing.T) {
 				advice.want(t, kind, tt.want)
 			})
 		}
+	}
+}
+
+// Each limit has its own line: that one limit lacks its key says nothing about the next.
+func TestAdviceOnKeysOfSeveralLimits(t *testing.T) {
+	advice := newAdvice()
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Logger: advice.logger, Limits: []core.Limit{
+		core.PerHour(99).By(keyfuncs.User("userID")).Named("a"), core.PerHour(99).By(keyfuncs.Tenant("tenant")).Named("b"),
+	}})
+	for range 50 {
+		l.Allow(new(request))
+	}
+	for _, name := range []string{"a", "b"} {
+		check.Equal(t, "lines about limit "+name, strings.Count(advice.out.String(), "limit "+name+": none of its first 10 requests"), 1)
 	}
 }
 
