@@ -48,6 +48,9 @@ func (d *Decision) setDraft11(h Header, style *headerStyle, room *seam.HeaderRoo
 	if d.asked() {
 		field = d.rateLimit(room)
 	}
+	if len(policy) > maxField || len(field) > maxField {
+		policy, field = d.crowded()
+	}
 	m, isMap := h.(seam.HeaderMap)
 	if !isMap || len(m) > 0 && (len(m[headerPolicy]) > 0 || len(m[headerLimit]) > 0) {
 		d.addDraft11(h, policy, field)
@@ -127,17 +130,20 @@ func (d *Decision) rateLimit(room *seam.HeaderRoom) string {
 func (d *Decision) appendRateLimit(dst []byte) []byte {
 	results := d.Results()
 	for i := range results {
-		r := &results[i]
-		if r.Shadow {
-			continue
+		if r := &results[i]; !r.Shadow {
+			dst = r.appendRateLimit(separate(dst))
 		}
-		dst = appendQuoted(separate(dst), r.Rule.Name)
-		dst = append(dst, paramRemaining...)
-		dst = strconv.AppendInt(dst, min(max(r.Remaining, 0), maxFieldInteger), 10)
-		dst = append(dst, paramEffective...)
-		dst = strconv.AppendInt(dst, max(seconds(r.Window), 1), 10)
 	}
 	return dst
+}
+
+// appendRateLimit appends the member of the RateLimit field.
+func (r *LimitResult) appendRateLimit(dst []byte) []byte {
+	dst = appendQuoted(dst, r.Rule.Name)
+	dst = append(dst, paramRemaining...)
+	dst = strconv.AppendInt(dst, min(max(r.Remaining, 0), maxFieldInteger), 10)
+	dst = append(dst, paramEffective...)
+	return strconv.AppendInt(dst, max(seconds(r.Window), 1), 10)
 }
 
 // policies returns the value of RateLimit-Policy if it depends on the request, or on an outage. For

@@ -59,11 +59,12 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 	style.varies = config.catalog
 	var dst []byte
 	for i := range limits {
-		if style.varies = style.varies || limits[i].tiers != nil || limits[i].scaling != nil || limits[i].reserve != nil; style.varies {
+		l := &limits[i]
+		if style.varies = style.varies || l.tiers != nil || l.scaling != nil || l.reserve != nil || len(limits) > 1 && l.optional(); style.varies {
 			return style
 		}
-		if !limits[i].shadow {
-			dst = append(separate(dst), describe(&limits[i].rule)...)
+		if !l.shadow {
+			dst = append(separate(dst), describe(&l.rule)...)
 		}
 	}
 	style.policy = string(dst)
@@ -97,7 +98,9 @@ func ExposeHeaders() []string {
 //   - The warning keeps the limit with more use, one over its soft limit first. A denial has none.
 //   - Retry-After keeps the longer wait.
 //
-// Limits in shadow mode don't show, and neither do limits that did not apply.
+// Limits in shadow mode don't show, and neither do limits that did not apply. A field has at most 768 bytes,
+// so that a response's header fits the buffers of proxies. Of more limits, it names those that deny, and then
+// those with the fewest units remaining.
 func (d *Decision) SetHeaders(h Header) { d.setHeaders(h, nil) }
 
 // setHeaders is SetHeaders with memory for the fields of draft-11; nil if they are to have their own.

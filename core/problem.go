@@ -39,7 +39,7 @@ func (d *Decision) Status() int {
 // [ProblemType]. The problem types are those that
 // draft-ietf-httpapi-ratelimit-headers-11 registers, and "about:blank" for a key that is
 // ambiguous or missing.
-// The body names the limits that were exceeded, and never the key. If a calendar limit is used up,
+// The body names the limits that were exceeded, as many as have room in 768 bytes, and never the key. If a calendar limit is used up,
 // the detail says for which month or days, and when the next period begins: see [Decision.Quota].
 //
 // The detail is in the language of Config.Details that suits acceptLanguage best, the
@@ -68,13 +68,17 @@ func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":`...)
 	}
 	dst, language = d.appendDetail(dst, acceptLanguage)
-	opening := `,"violated-policies":[`
+	opening, room := `,"violated-policies":[`, maxField
 	for _, r := range d.Results() {
-		if !r.Allowed && !r.Shadow {
-			dst = append(dst, opening...)
-			dst = appendQuoted(dst, r.Rule.Name)
-			opening = ","
+		if r.Allowed || r.Shadow {
+			continue
 		}
+		if room -= len(r.Rule.Name) + len(`"",`); room < 0 {
+			break
+		}
+		dst = append(dst, opening...)
+		dst = appendQuoted(dst, r.Rule.Name)
+		opening = ","
 	}
 	if opening == "," {
 		dst = append(dst, ']')

@@ -47,10 +47,38 @@ func answer(w http.ResponseWriter, r *http.Request, d *core.Decision, by way) {
 		h[StatusHeader] = []string{strconv.Itoa(d.Status())}
 		h[ProblemHeader] = []string{strings.ReplaceAll(string(body), "\x7f", `\u007f`)} // the only control character that JSON allows
 		h["Content-Length"] = []string{"0"}
+		shorten(h, d.Status())
 		w.WriteHeader(http.StatusForbidden)
 	default:
 		stdhttp.Deny(w, r, d)
 	}
+}
+
+// maxHeader bounds the header of an answer for nginx, whose buffer has 4 KiB by default, for the status line
+// and the fields of net/http, too. A larger answer would be a failure of the limiter to it, which a client can cause: then
+// the limiter would be away for all.
+const maxHeader = 3840
+
+// shorten leaves out of an answer what the client can do without if it is too large. Only texts of the
+// application can make it so large, in Config.Limiter.Details or MissingKey.
+func shorten(h http.Header, status int) {
+	size := 0
+	for name, values := range h {
+		for _, value := range values {
+			size += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	if size <= maxHeader {
+		return
+	}
+	for name := range h {
+		switch name {
+		case "Retry-After", "Cache-Control", "Content-Length", StatusHeader:
+		default:
+			delete(h, name)
+		}
+	}
+	h[ProblemHeader] = []string{`{"type":"about:blank","title":"` + http.StatusText(status) + `","status":` + strconv.Itoa(status) + `}`}
 }
 
 // refuse answers a subrequest that says nothing that could be decided. The log has the reason, and the
