@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -139,6 +140,65 @@ func TestCreditsWhenAMonthBegins(t *testing.T) {
 		d := limiter.Allow(request("acme"))
 		q, _ := d.Quota()
 		check.Equal(t, "hard limit, with 6 credits more that were used", q.Units, int64(10+50-27))
+	})
+}
+
+// A process is killed right after a month has begun: another one finds what it has charged, though the ledger has never
+// heard of these accounts.
+func TestAProcessIsKilledWhenAMonthBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2000, time.February, 29, 23, 59, 0, 0, time.UTC)))
+		l, m := newMemoryLedger(defaultLevels), fresh()
+		killed := bookWith(t, &hanging{ledger: l}, byHand(m), usualPatience)
+		limiter := limiterOn(t, killed.Store(), monthly(100))
+		const tenants = 2*reconcileBatch + 7 // several pages
+		for i := range tenants {
+			spend(t, limiter, fmt.Sprintf("tenant:%d", i), 2)
+		}
+		mustFlushBook(t, killed)
+		time.Sleep(time.Minute)
+		for i := range tenants {
+			switch i % 3 {
+			case 0:
+				spend(t, limiter, fmt.Sprintf("tenant:%d", i), 3)
+			case 1: // only looks
+				_, _ = limiter.Peek(t.Context(), fmt.Sprintf("tenant:%d", i), 1)
+			}
+		}
+		killed.ledger.(*hanging).hangs.Store(true) // it writes nothing any more
+		other := bookWith(t, l, byHand(m), usualPatience)
+		limiterOn(t, other.Store(), monthly(100))
+		found := make(map[Cause]int)
+		count := func(d Difference) error {
+			if d.Used != 0 || d.InStore != 3 || d.Start.Month() != time.March {
+				t.Errorf("%+v", d)
+			}
+			found[d.Cause]++
+			return nil
+		}
+		const third = (tenants + 2) / 3
+		for _, want := range []struct {
+			repair bool
+			r      Reconciliation
+		}{
+			{false, Reconciliation{Accounts: third, Left: third}},
+			{true, Reconciliation{Accounts: third, Repaired: third}},
+			{true, Reconciliation{Accounts: third}}, // which the ledger has now
+		} {
+			check.Equal(t, fmt.Sprint("reconciled, with repair ", want.repair), must.Get(other.Reconcile(t.Context(), want.repair, count))(t), want.r)
+		}
+		check.Equal(t, "differences", fmt.Sprint(found), fmt.Sprint(map[Cause]int{CauseNotFlushed: 2 * third}))
+		var sum int64
+		for _, u := range usesOf(t, other, Query{From: time.Now()}) {
+			sum += u.Used
+		}
+		check.Equal(t, "units of March", sum, 3*third)
+		time.Sleep(7 * time.Hour) // the store has none any more that began by themselves
+		check.Equal(t, "reconciled later", must.Get(other.Reconcile(t.Context(), true, count))(t).Repaired, 0)
+		killed.ledger.(*hanging).hangs.Store(false)
+		closeBook(t, killed)
+		closeBook(t, other)
 	})
 }
 

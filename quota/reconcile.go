@@ -93,7 +93,11 @@ func (b *Book) reconcile(ctx context.Context, repair bool, found func(Difference
 		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
 		page, err := b.ledger.open(within, now, after, reconcileBatch)
 		cancel()
-		if err != nil || len(page) == 0 {
+		if err != nil {
+			return sum, err
+		}
+		if len(page) == 0 {
+			err := b.unheard(ctx, repair, found, &sum)
 			return sum, err
 		}
 		after = page[len(page)-1].account

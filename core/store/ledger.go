@@ -30,9 +30,9 @@ const (
 	// one. One call of redisstore's script makes fewer changes than are left.
 	lastChange = allChanges - 1<<10
 
-	// keptAfter is how long after its period an account is kept, so that the next one can begin
+	// KeptAfter is how long after its period an account is kept, so that the next one can begin
 	// without a book. The script of redisstore has it, too.
-	keptAfter = 6 * time.Hour
+	KeptAfter = 6 * time.Hour
 
 	// FirstGeneration is the generation that begins in a store.
 	FirstGeneration = 1
@@ -100,7 +100,7 @@ func (b *Bucket) beginNext(r *Rule, now int64) bool {
 // it may only drop it for want of room.
 func (b *Bucket) KeptUntil() int64 {
 	if b.Form.Algorithm == Ledger && b.Expires > 0 {
-		return b.Expires + keptAfter.Microseconds()
+		return b.Expires + KeptAfter.Microseconds()
 	}
 	return b.Expires
 }

@@ -15,4 +15,5 @@ var ledger = []Mutant{
 	{File: "quota/memoryledger.go", Old: "\t\tn := int64(store.FirstGeneration + 1)\n", New: "\t\tn := int64(store.FirstGeneration)\n", What: "the ledger begins generations that stores begin by themselves", Tests: "quota"},
 	{File: "quota/tenantentry.go", Old: "\tif now.Before(e.ends) {\n\t\treturn e.limit\n\t}\n\treturn e.next\n", New: "\treturn e.limit\n", What: "tenants begin a period with the numbers of the one before", Tests: "quota"},
 	{File: "quota/tenantentry.go", Old: "credited: f.last(changeCredit) != nil,", New: "", What: "credits that were used up at the end of a period can be used in the next", Tests: "quota"},
+	{File: "quota/unheard.go", Old: "\t\t} else {\n\t\t\tnote(&standing{})\n\t\t}\n", New: "\t\t}\n", What: "what a killed process has charged to the last account of the book that began by itself is lost", Tests: "quota"},
 }

@@ -13,7 +13,7 @@ local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
 local NOTICE = 4294967294         -- the limit of a notice's record
 local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
-local AFTERLIFE = 21600000000     -- how long an account is kept after its period: keptAfter in core/store/ledger.go
+local AFTERLIFE = 21600000000     -- how long an account is kept after its period: KeptAfter in core/store/ledger.go
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
 local order = ARGV[2] and ARGV[#ARGV]
