@@ -72,7 +72,7 @@ func mountEnvoy(p *parts) (*mount, error) {
 		Outage:      map[string]core.Outage{"local": core.Local, "allow": core.Allow, "deny": core.Deny}[o.envoyOutage.Word],
 		Overdraw:    map[string]envoy.Overdraw{"stated": envoy.OverdrawStated, "never": envoy.OverdrawNever, "always": envoy.OverdrawAlways}[o.envoyOverdraw.Word],
 		Independent: bool(o.envoyIndependent), MergeDomains: bool(o.envoyMergeDomains), Shadow: bool(o.envoyShadow), Quota: bool(o.envoyQuota),
-		DynamicMetadata: bool(o.envoyMetas), NearLimit: o.envoyNearLimit.N, Timeout: o.envoyTimeout.Duration,
+		DynamicMetadata: bool(o.envoyMetas), NearLimit: o.envoyNearLimit.N, Timeout: o.envoyTimeout.Duration, EndMark: bool(o.endMark),
 		MaxDescriptors: o.envoyDescriptors.N, MaxEntries: o.envoyEntries.N, MaxSeries: o.envoySeries.N,
 	}
 	if err := config.Algorithm.UnmarshalText([]byte(o.envoyAlgorithm.Word)); err != nil {

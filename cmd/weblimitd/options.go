@@ -106,7 +106,7 @@ func newOptions() *options {
 	plain("config", &o.config, "", "settings file in YAML, with the names of these flags")
 	plain("policy", &o.policy, "", "policy file; redis:KEY or postgres:NAME for one that is published there")
 	plain("policy-keep", &o.policyKeep, "", "file in which the last good policy is kept, for a start while the other can't be read")
-	plain("end-mark", &o.endMark, "false", "refuse a policy file in YAML that does not end with a line \"...\", since it may be cut off")
+	plain("end-mark", &o.endMark, "false", "refuse a file in YAML, of policies or of Envoy, that does not end with a line \"...\", since it may be cut off")
 
 	group = "Listeners: host:port, unix:/path, systemd:NAME or off"
 	plain("listen", &o.listen, "127.0.0.1:9180", "checks, for callers")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,7 +99,7 @@ func TestPoliciesThatGatewaysCanNotAsk(t *testing.T) {
 func TestTheStartSaysWhatWasLoaded(t *testing.T) {
 	t.Parallel()
 	file := write(t, "limits.yaml", "version: v7\npolicies:\n  api: {limits: {a: {limit: 1/s, by: everyone}, b: {limit: 1/s, by: user}}}\n  web: {limits: {c: {limit: 1/s, by: user}}}\n...\n")
-	dir := envoyFolder(t)
+	dir := filepath.Dir(write(t, "edge.yaml", edge+"...\n"))
 	code, out := inside(nil, "--check", "--end-mark", "--policy", file, "--envoy-config", dir)
 	if code != 0 {
 		t.Fatal(out)
@@ -110,4 +111,5 @@ func TestTheStartSaysWhatWasLoaded(t *testing.T) {
 	}
 	rewrite(t, file, onePolicy("v8", 1))
 	fails(t, `does not end with the line "..."`)(inside(nil, "--check", "--end-mark", "--policy", file))
+	fails(t, `does not end with the line "..."`)(inside(nil, "--check", "--end-mark", "--envoy-config", envoyFolder(t)))
 }

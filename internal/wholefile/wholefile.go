@@ -33,35 +33,27 @@ var ErrChanging = errors.New("the file is being written; replace it as a whole, 
 // just now until two reads in a row are equal. A file that says it is empty is not read at all: those of
 // /proc say so, and reading some of them never ends. Read returns when ctx ends, and after ten seconds.
 func Read(ctx context.Context, name string, most int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	last, err := readOnce(ctx, name, most)
-	for err == nil && (last.torn || time.Since(last.info.ModTime()) < young) {
-		select {
-		case <-ctx.Done():
-		case <-time.After(settle):
-		}
-		before := last
-		switch last, err = readOnce(ctx, name, most); {
-		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%s: %w", name, ErrChanging)
-		case err == nil && last.equal(before):
-			return last.text, nil
-		}
+	all, err := ReadAll(ctx, func() ([]string, error) { return []string{name}, nil }, most, most)
+	if err != nil {
+		return nil, err
 	}
-	return last.text, err
+	return all[0].Text, nil
 }
 
 // reading is what one read of a file has found.
 type reading struct {
+	name string
 	text []byte
 	info os.FileInfo
 	torn bool // the file changed while it was read
 }
 
 func (r reading) equal(other reading) bool {
-	return !r.torn && !other.torn && same(r.info, other.info) && bytes.Equal(r.text, other.text)
+	return !r.torn && !other.torn && r.name == other.name && same(r.info, other.info) && bytes.Equal(r.text, other.text)
 }
+
+// is reports whether a file is as it was read.
+func (r reading) is(now state) bool { return r.name == now.name && same(r.info, now.info) }
 
 // hanging has reads that nobody waits for any more, by the name of the file, so that a file that hangs
 // takes one goroutine, and not another with each attempt.

@@ -54,6 +54,12 @@ type Config struct {
 	Algorithm  Algorithm
 	Algorithms map[string]Algorithm
 
+	// EndMark refuses files in YAML whose last line is not "...", which is how YAML marks the end of a
+	// document. A file that is written slowly, and not replaced as a whole, may otherwise be taken while
+	// its end is missing: cut off behind a line it is valid, and has fewer limits. JSON needs no mark.
+	// Defaults to false.
+	EndMark bool
+
 	// MergeDomains lets several files have limits of one domain. Defaults to false.
 	// (MERGE_DOMAIN_CONFIG)
 	MergeDomains bool

@@ -41,8 +41,8 @@ type rateLimit struct {
 }
 
 // parse reads a file. It adds what is wrong to p.
-func parse(file string, text []byte, p *problems) *document {
-	r := &reader{problems: p, file: file, open: make(map[*yaml.Node]bool)}
+func parse(file string, text []byte, endMark bool, p *problems) *document {
+	r := &reader{problems: p, file: file, endMark: endMark, open: make(map[*yaml.Node]bool)}
 	root, ok := r.readFile(text)
 	if !ok {
 		return nil

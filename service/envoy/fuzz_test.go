@@ -58,7 +58,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		p := new(problems)
-		if d := parse("a.yaml", text, p); d != nil && d.domain != "" {
+		if d := parse("a.yaml", text, false, p); d != nil && d.domain != "" {
 			c := &compiler{problems: p, config: &Config{}, made: rules{domains: map[string]*domain{}}, names: map[uint32]bool{}}
 			c.document(d)
 		}

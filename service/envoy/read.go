@@ -14,11 +14,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weblimit/weblimit/internal/spelling"
+	"github.com/weblimit/weblimit/internal/wholefile"
 )
 
-// Bounds of a file. Ten thousand rules take about 2 MB.
+// Bounds of a file. Ten thousand rules take about 2 MB, 110,000 values and as many marks.
 const (
 	maxBytes  = 8 << 20
+	maxMarks  = 700_000   // before it is parsed: see wholefile.Marks
 	maxValues = 1_000_000 // with every alias written out, so that aliases of aliases can't explode
 	maxDepth  = 100
 )
@@ -37,10 +39,11 @@ var (
 // reader reads one file.
 type reader struct {
 	*problems
-	file   string
-	open   map[*yaml.Node]bool // aliases that are being followed
-	values int
-	depth  int
+	file    string
+	endMark bool                // a file must show that it is whole
+	open    map[*yaml.Node]bool // aliases that are being followed
+	values  int
+	depth   int
 }
 
 // value is a value of a file and where it stands.
@@ -58,6 +61,12 @@ func (r *reader) readFile(text []byte) (value, bool) {
 		return value{}, false
 	case !utf8.Valid(text):
 		r.add(at, "the file is not UTF-8 text")
+		return value{}, false
+	case wholefile.Marks(text) > maxMarks:
+		r.add(at, "the file has more than %d commas, colons, dashes, brackets, braces and comments, which is more than 50,000 rules need", maxMarks)
+		return value{}, false
+	case r.endMark && !wholefile.IsEnded(text):
+		r.add(at, `the file does not end with the line "...", so it may be cut off`)
 		return value{}, false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))

@@ -88,7 +88,7 @@ func compile(files []policy.File, config *Config) (*rules, error) {
 	p := new(problems)
 	c := &compiler{problems: p, config: config, made: rules{domains: make(map[string]*domain)}, names: make(map[uint32]bool)}
 	for _, file := range files {
-		d := parse(file.Name, file.Text, p)
+		d := parse(file.Name, file.Text, config.EndMark, p)
 		if d != nil && d.domain != "" {
 			c.document(d)
 		}

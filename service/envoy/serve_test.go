@@ -243,7 +243,7 @@ descriptors:
 	var memory runtime.MemStats
 	var grown uint64
 	for i := 0; i < 400 || decided.Load() < 100; i++ {
-		write2(t, name, text(1000+i%7))
+		written(t, name, text(1000+i%7))
 		must.OK(t, s.Reload(t.Context()))
 		if i == 100 || i == 399 {
 			runtime.GC()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -29,7 +28,7 @@ type Server struct {
 	stats   statistics
 	current atomic.Pointer[snapshot]
 
-	loading sync.Mutex // held while files are loaded and taken
+	loading chan struct{} // has a place for whoever loads files and takes them
 
 	mu      sync.Mutex
 	status  Status // Guarded by mu.
@@ -49,7 +48,7 @@ func New(config Config) (*Server, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, health: health.NewServer()}
+	s := &Server{config: config, health: health.NewServer(), loading: make(chan struct{}, 1)}
 	s.stats.most = config.MaxSeries
 	if err := s.Reload(context.Background()); err != nil {
 		return nil, err
@@ -97,24 +96,35 @@ func (s *Server) Status() Status {
 // and the error says what. What clients have used of a limit stays used as long as it keeps its domain,
 // keys and values; if its numbers change, the store converts what was used.
 func (s *Server) Reload(ctx context.Context) error {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	return s.load(ctx, false)
+	_, err := s.load(ctx, false)
+	return err
 }
 
-// load is Reload. If it follows a change, files that were refused before are not refused again.
-func (s *Server) load(ctx context.Context, follows bool) error {
+// load is Reload. If it follows a change, files that were refused before are not refused again. It returns
+// false if the files could not be read.
+func (s *Server) load(ctx context.Context, follows bool) (read bool, err error) {
+	select {
+	case s.loading <- struct{}{}:
+		defer func() { <-s.loading }()
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 	files, err := s.config.Source.Load(ctx)
 	switch {
 	case err == nil && len(files) == 0:
 		err = errNoFiles
-	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return err
+	case err != nil && ctx.Err() != nil:
+		return false, err // the caller's end is no fault of the files
 	}
 	if err != nil {
 		s.refuse("", err)
-		return err
+		return false, err
 	}
+	return true, s.take(ctx, files, follows)
+}
+
+// take has files decide, if they are good.
+func (s *Server) take(ctx context.Context, files []policy.File, follows bool) error {
 	hash := hashOf(files)
 	before := s.current.Load()
 	s.mu.Lock()
@@ -202,6 +212,9 @@ func hashOf(files []policy.File) string {
 func (s *Server) Watch(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	changed := make(chan struct{}, 1)
+	// What could not be read is tried again: a source tells of a change once.
+	retry := time.NewTimer(time.Hour)
+	retry.Stop()
 	var running sync.WaitGroup
 	running.Go(func() {
 		s.config.Source.Watch(ctx, func() {
@@ -212,14 +225,16 @@ func (s *Server) Watch(ctx context.Context) (stop func()) {
 		})
 	})
 	running.Go(func() {
+		defer retry.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
+			case <-retry.C:
 			case <-changed:
-				s.loading.Lock()
-				_ = s.load(ctx, true) // logged, and in the status
-				s.loading.Unlock()
+			}
+			if read, _ := s.load(ctx, true); !read { // an error is logged, and in the status
+				retry.Reset(policy.FilePoll)
 			}
 		}
 	})

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/weblimit/weblimit/internal/wholefile"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -40,29 +39,31 @@ func (s single) Load(ctx context.Context) ([]policy.File, error) {
 
 // Directory returns the source of all files of a directory whose names end in .yaml, .yml or .json, also
 // below it. Names that begin with a dot are left out, as those that Kubernetes makes for a ConfigMap. It
-// looks for changes once a second.
+// looks for changes once a second, and takes one once two looks find the same: before, a file may be
+// half-written. Only regular files are read, all as they are at one moment.
 func Directory(name string) Source { return directory(name) }
 
-// maxFiles bounds how many files a directory has.
-const maxFiles = 10_000
+// Bounds of a directory.
+const (
+	maxFiles = 10_000
+	maxAll   = 64 << 20 // bytes of all files
+)
 
 type directory string
 
-func (d directory) Load(context.Context) ([]policy.File, error) {
-	names, err := d.names()
+func (d directory) Load(ctx context.Context) ([]policy.File, error) {
+	read, err := wholefile.ReadAll(ctx, d.names, maxBytes, maxAll)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("weblimit: envoy: %w", err)
 	}
-	files := make([]policy.File, 0, len(names))
-	for _, name := range names {
-		text, err := readBounded(name)
-		if err != nil {
-			return nil, fmt.Errorf("weblimit: envoy: %w", err)
-		}
-		files = append(files, policy.File{Name: name, Text: text})
+	files := make([]policy.File, len(read))
+	for i, file := range read {
+		files[i] = policy.File(file)
 	}
 	return files, nil
 }
+
+func (d directory) Watch(ctx context.Context, changed func()) { wholefile.Watch(ctx, d.names, changed) }
 
 // names returns the names of the files, in order.
 func (d directory) names() (names []string, err error) {
@@ -70,7 +71,7 @@ func (d directory) names() (names []string, err error) {
 	// below the link, since they are part of the version.
 	root, err := filepath.EvalSymlinks(string(d))
 	if err != nil {
-		return nil, fmt.Errorf("weblimit: envoy: %w", err)
+		return nil, err
 	}
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -92,78 +93,12 @@ func (d directory) names() (names []string, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("weblimit: envoy: %w", err)
+		return nil, err
 	}
 	if info, err := os.Stat(string(d)); err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("weblimit: envoy: %s is no directory", string(d))
+		return nil, fmt.Errorf("%s is no directory", string(d))
 	}
 	return names, nil
-}
-
-func readBounded(name string) ([]byte, error) {
-	// A pipe would never end, and hold up every change.
-	if info, err := os.Stat(name); err != nil {
-		return nil, err
-	} else if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	}
-	file, err := os.Open(name) //nolint:gosec // G304: in the directory that the operator names
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	return io.ReadAll(io.LimitReader(file, maxBytes+1)) // what is longer is refused
-}
-
-// Watch looks at the files once a second, which works behind links that are swapped, on every file
-// system. Files that have changed just now are read again, since two changes within one tick of the
-// file system's clock look like one.
-func (d directory) Watch(ctx context.Context, changed func()) {
-	ticker := time.NewTicker(policy.FilePoll)
-	defer ticker.Stop()
-	before, _ := d.state()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		now, young := d.state()
-		if young || !slices.EqualFunc(now, before, fileState.equal) {
-			changed()
-		}
-		before = now
-	}
-}
-
-// fileState is what shows that a file has changed.
-type fileState struct {
-	name string
-	info os.FileInfo // nil if there is none
-}
-
-func (s fileState) equal(other fileState) bool {
-	if s.name != other.name || s.info == nil || other.info == nil {
-		return s.name == other.name && s.info == nil && other.info == nil
-	}
-	return os.SameFile(s.info, other.info) && s.info.ModTime().Equal(other.info.ModTime()) && s.info.Size() == other.info.Size()
-}
-
-// state returns the state of the files, and whether one of them has changed just now.
-func (d directory) state() (all []fileState, young bool) {
-	names, err := d.names()
-	if err != nil {
-		return []fileState{{name: err.Error()}}, false
-	}
-	for _, name := range names {
-		info, err := os.Stat(name)
-		if err != nil {
-			info = nil
-		}
-		young = young || info != nil && time.Since(info.ModTime()) < 3*policy.FilePoll
-		all = append(all, fileState{name, info})
-	}
-	return all, young
 }
 
 // Files returns the source of files in memory, which don't change, for tests and programs that carry
