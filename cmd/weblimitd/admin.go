@@ -53,10 +53,10 @@ func (a *admin) handler(pprofToo bool) http.Handler {
 	probes := healthHandler(s.health)
 	mux.Handle("GET /healthz", probes)
 	mux.Handle("GET /readyz", probes)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4, Timeout: 20 * time.Second}))
+	mux.Handle("GET /metrics", a.operators.known(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4, Timeout: 20 * time.Second})))
 	for _, m := range s.mounts {
 		for pattern, h := range m.admin {
-			mux.Handle(pattern, h)
+			mux.Handle(pattern, a.operators.known(h))
 		}
 	}
 	mux.Handle("GET /status", a.operators.only(inspect.Read, func(w http.ResponseWriter, _ *http.Request, _ string) {

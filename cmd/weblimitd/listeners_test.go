@@ -170,6 +170,41 @@ func TestPagesAreNotCallers(t *testing.T) {
 	}
 }
 
+// A page that has its own name resolve to this machine sends no Origin, and can set all that gateways set.
+func TestPagesThatRebindAreNotGateways(t *testing.T) {
+	t.Parallel()
+	askAs := func(url, host, token string) int {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		r.Host = host
+		r.Header = http.Header{"X-Forwarded-For": {"192.0.2.7"}, "X-Forwarded-Method": {"GET"}, "X-Forwarded-Uri": {"/"}}
+		if token != "" {
+			r.Header.Set("Weblimit-Token", token)
+		}
+		code, _, err := ask(http.DefaultClient, r)
+		must.OK(t, err)
+		return code
+	}
+	in := start(t, nil, "--admin-listen", "127.0.0.1:0", "--admin-hosts", "limits.example")
+	for host, decided := range map[string]bool{"evil.example:9180": false, "weblimit": true, "127.0.0.1": true, "localhost:9180": true} {
+		for _, path := range []string{"/v1/auth/api", "/v1/ext_authz/api/x"} {
+			if got := askAs("http://"+in.data+path, host, ""); got != 500 != decided {
+				t.Errorf("%s, %s: %d", path, host, got)
+			}
+		}
+	}
+	wants(t, in.log.String(), "set Host to weblimit")
+	for host, want := range map[string]int{"evil.example:9181": 421, "weblimitd:9181": 200, "10.0.0.5:9181": 200, "limits.example": 200} {
+		if got := askAs(in.adminURL+"/metrics", host, ""); got != want {
+			t.Errorf("/metrics, %s: %d, want %d", host, got, want)
+		}
+	}
+	const token = "a-token-of-this-test"
+	in = start(t, []string{"WEBLIMIT_TOKENS=" + token})
+	if got := askAs("http://"+in.data+"/v1/auth/api", "evil.example", token); got != 200 {
+		t.Errorf("with a token, which no page has: %d", got)
+	}
+}
+
 // With a client CA, callers need a certificate of it, with one of the names.
 func TestMutualTLS(t *testing.T) {
 	t.Parallel()

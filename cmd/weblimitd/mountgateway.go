@@ -25,6 +25,8 @@ func mountGateway(p *parts) (*mount, error) {
 		Limiter:  core.Config{Store: p.store, Replicas: p.options.replicas.N, Observe: p.observe, Logger: p.logger},
 		Trusted:  trusted,
 		Proxies:  p.options.gatewayProxies,
+
+		Authenticated: p.options.tokens != "" || p.options.tokensFile != "", // by the guard
 	})
 	if err != nil {
 		return nil, err

@@ -168,13 +168,29 @@ func (o *operators) knowsHost(r *http.Request) bool {
 	return browser.Knows(o.hosts, r.Host) || browser.IsLocal(r.Host)
 }
 
+// known returns a handler for what everybody may read who asks by an address, by a name without a dot or by one of
+// the hosts: a page of another site can have none of them.
+func (o *operators) known(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if browser.CanRebind(r.Host) && !o.knowsHost(r) {
+			misdirected(w)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func misdirected(w http.ResponseWriter) {
+	answerProblem(w, http.StatusMisdirectedRequest, "This is not served under the host of this request. If it should be, add it to --admin-hosts.")
+}
+
 // only returns a handler for operators who have a permission. What changes something takes POST with the
 // header of the page's API, which pages of other sites can't set.
 func (o *operators) only(may inspect.Permission, h func(w http.ResponseWriter, r *http.Request, actor string)) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !o.knowsHost(r) {
-			answerProblem(w, http.StatusMisdirectedRequest, "This is not served under the host of this request. If it should be, add it to --admin-hosts.")
+			misdirected(w)
 			return
 		}
 		actor, has := o.authorize(r)

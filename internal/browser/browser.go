@@ -34,6 +34,13 @@ func IsLocal(host string) bool {
 	return err == nil || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
+// CanRebind reports whether a page of another site may reach a server under a Host field, by a name of its own that
+// it has resolve to the server's address. Addresses, localhost and names without a dot are nobody's, and no browser leaves
+// the field out.
+func CanRebind(host string) bool {
+	return host != "" && !IsLocal(host) && strings.Contains(hostOf(host), ".")
+}
+
 // FromOtherSite reports whether a page of another site, or of another host of the same site, made the
 // browser send the request.
 func FromOtherSite(r *http.Request) bool {

@@ -15,6 +15,14 @@ func TestHosts(t *testing.T) {
 			t.Errorf("%q: %v", host, !local)
 		}
 	}
+	for host, can := range map[string]bool{
+		"": false, "localhost": false, "app.localhost:80": false, "127.0.0.1:9180": false, "[::1]:9180": false, "weblimit": false, "weblimitd:9181": false, "weblimitd.": false,
+		"evil.example": true, "evil.example.:9180": true, "127.0.0.1.evil.example": true, "a.b": true, "..": true, "[::1].evil.example": true,
+	} {
+		if CanRebind(host) != can {
+			t.Errorf("%q: %v", host, !can)
+		}
+	}
 	hosts := []string{"limits.internal", "::1"}
 	for host, known := range map[string]bool{"limits.internal": true, "Limits.Internal.:8080": true, "[::1]:80": true, "x.limits.internal": false, "": false} {
 		if Knows(hosts, host) != known {

@@ -33,7 +33,7 @@ func ExampleNew() {
 	}
 	for range 2 {
 		// What Caddy sends for a request of 192.0.2.7.
-		subrequest := httptest.NewRequest(http.MethodGet, "/v1/auth/api", nil)
+		subrequest := httptest.NewRequest(http.MethodGet, "http://weblimit/v1/auth/api", nil)
 		subrequest.RemoteAddr = "127.0.0.1:4000"
 		subrequest.Header.Set("X-Forwarded-For", "192.0.2.7")
 		subrequest.Header.Set("X-Forwarded-Method", "POST")

@@ -38,6 +38,13 @@ type Config struct {
 	// the header Weblimit-Token, over a unix socket, too. Defaults to none.
 	Tokens []string
 
+	// Authenticated says that a handler in front of the Gateway has checked who asks, such as by a token of its own.
+	// Otherwise, without Tokens or TLS, subrequests to a loopback address are refused whose Host is a
+	// name with a dot: a web page in a browser of this machine could send them, under a name of its own that
+	// resolves to this machine. Gateways send a Host such as weblimit, and the client's as X-Forwarded-Host.
+	// Defaults to false.
+	Authenticated bool
+
 	// Proxies are in front of the gateway, which appends the address that it sees to X-Forwarded-For
 	// instead of replacing the header. From the right, addresses in these networks are skipped, and the
 	// first other one is the client. Defaults to none: then the header must have one address.
@@ -134,6 +141,10 @@ func asked(limiter *core.Limiter) (a *adapter.Limiter, err error) {
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if reason := g.stranger(r); reason != "" {
 		g.refuse(w, r, http.StatusForbidden, reason)
+		return
+	}
+	if g.rebound(r) {
+		g.refuse(w, r, http.StatusInternalServerError, reboundReason)
 		return
 	}
 	way, policy, path, ok := split(pathOf(r))

@@ -57,7 +57,7 @@ func newGateway(t *testing.T, policies inCode, change ...func(*gateway.Config)) 
 // headers: name, value, name, value… A name with a minus in front is left out.
 func subrequest(path string, lines ...string) *http.Request {
 	r := httptest.NewRequest(http.MethodGet, path, nil)
-	r.RemoteAddr = "127.0.0.1:4000"
+	r.RemoteAddr, r.Host = "127.0.0.1:4000", "weblimit"
 	r.Host = "limiter"
 	r.Header.Set("X-Forwarded-For", "192.0.2.7")
 	r.Header.Set("X-Forwarded-Method", "GET")

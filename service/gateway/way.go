@@ -2,11 +2,13 @@ package gateway
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/browser"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -63,6 +65,23 @@ func (g *Gateway) stranger(r *http.Request) string {
 	}
 	return "the subrequest comes from an address that is not trusted"
 }
+
+// rebound reports whether a subrequest may be one of a web page in a browser of this machine, whose name resolves to a
+// loopback address. All else that such a request has, a gateway's subrequest can have from its client. Over TLS, the
+// browser would ask for a certificate of that name.
+func (g *Gateway) rebound(r *http.Request) bool {
+	if g.config.Authenticated || len(g.config.Tokens) > 0 || r.TLS != nil || !browser.CanRebind(r.Host) {
+		return false
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return stdhttp.Of(r).Peer().Unmap().IsLoopback()
+	}
+	tcp, ok := local.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+const reboundReason = "the subrequest has a host under which a web page could have sent it: set Host to weblimit in the gateway, as it sends the client's in X-Forwarded-Host, or ask over a unix socket or with a token"
 
 // overUnixSocket reports whether the listener, and not a header or what middleware has made of
 // RemoteAddr, says that a request has come over a unix socket.
