@@ -181,8 +181,9 @@ func (s *Server) spawn() error {
 	if err != nil {
 		return err
 	}
-	// A file needs no goroutine that reads it, as a pipe would, and it outlives the process.
-	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	// A file needs no goroutine that reads it, as a pipe would, and it outlives the process. Workers of a server that was
+	// killed write to it, too: each line goes to its end.
+	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
