@@ -73,6 +73,51 @@ func (r *request) Param(name string) (string, bool) {
 	return chi.URLParam(r.http, name), at != nil && slices.Contains(at.URLParams.Keys, name)
 }
 
+// HasRoute is for advice. Below a handler that is no router of chi there may be any route.
+func (r *request) HasRoute(method, template string) bool {
+	router := r.router()
+	if router == nil {
+		return true
+	}
+	has := false
+	walk(router, func(registered, route string, h http.Handler) bool {
+		_, inner := h.(chi.Router)
+		below, mount := strings.CutSuffix(route, "*")
+		has = strings.TrimSuffix(route, "/") == strings.TrimSuffix(template, "/") && stdhttp.TakesMethod(registered, method) ||
+			mount && !inner && strings.HasPrefix(template, below)
+		return !has
+	})
+	return has
+}
+
+// EachRoute is for advice.
+func (r *request) EachRoute(yield func(string) bool) {
+	if router := r.router(); router != nil {
+		walk(router, func(method, route string, _ http.Handler) bool { return yield(method + " " + route) })
+	}
+}
+
+// router returns the outermost router that the request knows, or nil.
+func (r *request) router() chi.Routes {
+	if at := chi.RouteContext(r.http.Context()); at != nil && at.Routes != nil {
+		return at.Routes
+	}
+	if r.inner != nil {
+		return r.inner
+	}
+	return nil
+}
+
+// walk calls each with the routes of a router, until it returns false.
+func walk(router chi.Routes, each func(method, route string, h http.Handler) bool) {
+	_ = chi.Walk(router, func(method, route string, h http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if !each(method, route, h) {
+			return http.ErrAbortHandler // ends the walk
+		}
+		return nil
+	})
+}
+
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string {
 	if at := chi.RouteContext(r.Context()); at == nil || at.Routes == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // Advice is a kind of likely misconfiguration that a limiter notices and logs. It logs one line
-// per process and kind, for AdviceRoute and AdviceKeyless one per limit, with a stable code and a link to
+// per process and kind, for those on routes and keys one per limit, with a stable code and a link to
 // docs/advice.md. Config.Silence switches kinds off.
 type Advice string
 
@@ -37,6 +37,7 @@ const (
 	AdviceKeyless   Advice = "WL013" // no request has a limit's key
 	AdviceExempt    Advice = "WL014" // FromCIDR exempts what proxies pass on
 	AdviceNeverFits Advice = "WL015" // a cost is above what the limit ever has room for
+	AdviceNoRoute   Advice = "WL016" // a condition names a route that the router does not have
 )
 
 // given holds the advice that this process has logged.

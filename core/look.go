@@ -24,6 +24,9 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	if d := decisionIn(r); d != nil && d.limiter == l {
 		a.advise(AdviceTwice, "one limiter decides a request twice, and charges it twice; is its middleware installed in two places?")
 	}
+	if first {
+		a.lookAtRoutes(l, r)
+	}
 	if framework, ok := r.(interface{ FrameworkRisk() string }); ok && first && a.readsFramework {
 		if risk := framework.FrameworkRisk(); risk != "" {
 			a.advise(AdviceFramework, risk)

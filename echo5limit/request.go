@@ -1,6 +1,7 @@
 package echo5limit
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/labstack/echo/v5"
@@ -52,6 +53,22 @@ func (r *request) Route() (template string, known bool) {
 // routed reports whether Echo has routed a request without a template. Its router then gives it a
 // route for "not found", which has a name; before, in Pre, there is none.
 func (r *request) routed() bool { return r.c.RouteInfo().Name != "" }
+
+// HasRoute is for advice.
+func (r *request) HasRoute(method, template string) bool {
+	return slices.ContainsFunc(r.c.Echo().Router().Routes(), func(route echo.RouteInfo) bool {
+		return route.Path == template && stdhttp.TakesMethod(route.Method, method)
+	})
+}
+
+// EachRoute is for advice.
+func (r *request) EachRoute(yield func(string) bool) {
+	for _, route := range r.c.Echo().Router().Routes() {
+		if !yield(route.Method + " " + route.Path) {
+			return
+		}
+	}
+}
 
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string {

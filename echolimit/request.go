@@ -51,6 +51,25 @@ func (r *request) Route() (template string, known bool) {
 	return template, true
 }
 
+// HasRoute is for advice. Routers of hosts do not list their routes.
+func (r *request) HasRoute(method, template string) bool {
+	if len(r.c.Echo().Routers()) > 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.c.Echo().Routes(), func(route *echo.Route) bool {
+		return route.Path == template && stdhttp.TakesMethod(route.Method, method)
+	})
+}
+
+// EachRoute is for advice.
+func (r *request) EachRoute(yield func(string) bool) {
+	for _, route := range r.c.Echo().Routes() {
+		if !yield(route.Method + " " + route.Path) {
+			return
+		}
+	}
+}
+
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string { return r.place.remedy() }
 

@@ -126,6 +126,23 @@ func (r *request) MayReach(template string) bool {
 	return false
 }
 
+// HasRoute is for advice.
+func (r *request) HasRoute(method, template string) bool {
+	return r.routes.table(r.c.App()).prefixes[template] != "" ||
+		slices.ContainsFunc(r.c.App().GetRoutes(), func(route fiber.Route) bool {
+			return route.Path == template && (method == "" || route.Method == method)
+		})
+}
+
+// EachRoute is for advice.
+func (r *request) EachRoute(yield func(string) bool) {
+	for _, route := range r.c.App().GetRoutes(true) {
+		if !yield(route.Method + " " + route.Path) {
+			return
+		}
+	}
+}
+
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string {
 	switch route, known := r.Route(); {

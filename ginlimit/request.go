@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -48,6 +49,35 @@ func (r request) Param(name string) (string, bool) { return r.c.Params.Get(name)
 
 // FrameworkIP returns the client's address according to Gin, for keyfuncs.Framework.
 func (r request) FrameworkIP() string { return r.c.ClientIP() }
+
+// engine returns the engine if it is the server's handler: its requests do not name it.
+func (r request) engine() *gin.Engine {
+	server, _ := r.c.Request.Context().Value(http.ServerContextKey).(*http.Server)
+	if server == nil {
+		return nil
+	}
+	engine, _ := server.Handler.(*gin.Engine)
+	return engine
+}
+
+// HasRoute is for advice. It says yes where the engine is not known.
+func (r request) HasRoute(method, template string) bool {
+	engine := r.engine()
+	return engine == nil || slices.ContainsFunc(engine.Routes(), func(route gin.RouteInfo) bool {
+		return route.Path == template && stdhttp.TakesMethod(route.Method, method)
+	})
+}
+
+// EachRoute is for advice.
+func (r request) EachRoute(yield func(string) bool) {
+	if engine := r.engine(); engine != nil {
+		for _, route := range engine.Routes() {
+			if !yield(route.Method + " " + route.Path) {
+				return
+			}
+		}
+	}
+}
 
 // FrameworkRisk asks Gin for the address of a forged request, from a peer that no sensible
 // configuration trusts. By default Gin believes its headers.

@@ -21,6 +21,7 @@ type Condition struct {
 	ask   func(Request) Answer // nil if err is set
 	needs []string
 	peers []networks // with which the condition, or a part of it, compares the peer
+	names []string   // the routes that the condition, or a part of it, names
 	err   error
 }
 
@@ -69,6 +70,9 @@ func (c Condition) Needing(value string, has func(Request) bool) Condition {
 // [Condition.Needing].
 func (c Condition) Needs() []string { return slices.Clone(c.needs) }
 
+// Routes returns the routes that c or a part of it names, as they were given to [Routes].
+func (c Condition) Routes() []string { return slices.Clone(c.names) }
+
 // Matches returns the condition that f decides, such as a finding of the authentication
 // in front of the limiter. f is called for each request, concurrently, and must be
 // fast.
@@ -116,7 +120,7 @@ func Not(c Condition) Condition {
 	if err := c.Err(); err != nil {
 		return Condition{err: err}
 	}
-	return Condition{needs: c.needs, peers: c.peers, ask: func(r Request) Answer { return c.ask(r).not() }}
+	return Condition{needs: c.needs, peers: c.peers, names: c.names, ask: func(r Request) Answer { return c.ask(r).not() }}
 }
 
 // All holds if all conditions hold. It is Unknown if some are Unknown and all others
@@ -127,7 +131,7 @@ func All(conditions ...Condition) Condition {
 	if err != nil {
 		return Condition{err: err}
 	}
-	return Condition{needs: needsOf(conditions), peers: peersOf(conditions), ask: func(r Request) Answer {
+	return Condition{needs: needsOf(conditions), peers: peersOf(conditions), names: namesOf(conditions), ask: func(r Request) Answer {
 		least := Yes
 		for _, c := range conditions {
 			if least = min(least, c.ask(r)); least == No {
@@ -146,7 +150,7 @@ func Any(conditions ...Condition) Condition {
 	if err != nil {
 		return Condition{err: err}
 	}
-	return Condition{needs: needsOf(conditions), peers: peersOf(conditions), ask: func(r Request) Answer {
+	return Condition{needs: needsOf(conditions), peers: peersOf(conditions), names: namesOf(conditions), ask: func(r Request) Answer {
 		greatest := No
 		for _, c := range conditions {
 			if greatest = max(greatest, c.ask(r)); greatest == Yes {
@@ -185,4 +189,12 @@ func peersOf(conditions []Condition) []networks {
 		peers = append(peers, c.peers...)
 	}
 	return peers
+}
+
+func namesOf(conditions []Condition) []string {
+	var names []string
+	for _, c := range conditions {
+		names = append(names, c.names...)
+	}
+	return names
 }

@@ -52,7 +52,7 @@ func Routes(routes ...string) Condition {
 		}
 		set.add(route{method, template})
 	}
-	return Condition{ask: set.ask}
+	return Condition{ask: set.ask, names: slices.Clone(routes)}
 }
 
 // routeSet holds the routes of a Routes condition.

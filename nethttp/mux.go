@@ -2,7 +2,9 @@ package nethttp
 
 import (
 	"net/http"
+	"net/url"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -41,6 +43,31 @@ func (r *outsideRequest) MayReach(template string) bool {
 	outer, known := r.Request.Route()
 	return known && template == outer
 }
+
+// HasRoute asks the mux for a request that the pattern would match.
+func (r *outsideRequest) HasRoute(method, template string) bool {
+	if method == "" {
+		method = http.MethodGet
+		for _, m := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions} {
+			if r.HasRoute(m, template) {
+				return true
+			}
+		}
+	}
+	host, at := "", template
+	if i := strings.IndexByte(template, '/'); i > 0 {
+		host, at = template[:i], template[i:]
+	}
+	at = strings.ReplaceAll(at, "{$}", "")
+	example := wildcard.ReplaceAllString(at, "weblimit-example")
+	asked := &http.Request{Method: method, Host: host, URL: &url.URL{Path: example}, RequestURI: example}
+	return find(r.mux, asked) == template
+}
+
+// EachRoute lists none: a mux shows its patterns to nobody.
+func (*outsideRequest) EachRoute(func(string) bool) {}
+
+var wildcard = regexp.MustCompile(`\{[^}]*\}`)
 
 // muxOf returns the mux that a handler is, perhaps with other limiters around it, or nil.
 func muxOf(h http.Handler) *http.ServeMux {

@@ -27,6 +27,9 @@ type Server interface {
 // Differences say where a framework cannot do what the others do. No scenario is left
 // out: it checks what the framework does instead. The zero value means no difference.
 type Differences struct {
+	// HidesRoutes: requests of the suite's app do not show the routes of their router.
+	HidesRoutes bool
+
 	// RoutesInFront: a limiter in App.Front knows the route of a request.
 	RoutesInFront bool
 

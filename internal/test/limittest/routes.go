@@ -93,6 +93,9 @@ func (c *counted) routes() []Route {
 	}
 }
 
+// onRoutes numbers limits: advice on routes is logged once per process for a limit of one name.
+var onRoutes atomic.Int64
+
 var routes = []scenario{
 	{"HEAD counts as the GET of its route", func(e *env) {
 		limit := core.PerHour(4).By(keyfuncs.Join(keyfuncs.Method(), keyfuncs.Route())).Named("route")
@@ -133,6 +136,35 @@ var routes = []scenario{
 					}
 				}
 			}, core.Config{Limits: []core.Limit{core.PerDay(5).By(keyfuncs.ClientIP()).When(condition)}})
+		}
+	}},
+	{"a condition on a route that the router does not have is told, and one that it has is not", func(e *env) {
+		for _, tt := range []struct {
+			written string
+			told    bool
+		}{{"POST /logni", true}, {"PUT /login", true}, {"POST /login", false}, {"/login", false}} {
+			for _, front := range []bool{false, true} {
+				log := new(logged)
+				limit := core.PerDay(50).By(keyfuncs.ClientIP()).Named(fmt.Sprint("limit", onRoutes.Add(1)))
+				layers := e.configured(core.Config{
+					Limits:  []core.Limit{limit.When(keyfuncs.Any(keyfuncs.Methods("PATCH"), keyfuncs.Routes(tt.written)))},
+					Silence: []core.Advice{core.AdviceRoute}, Logger: slog.New(slog.NewTextHandler(log, nil)),
+				})
+				app := App{Layers: layers, Routes: new(counted).routes()}
+				if front {
+					app.Layers, app.Front = nil, layers
+				}
+				s := e.serve(app)
+				for range 3 {
+					s.get("/items/1")
+				}
+				switch lines := log.lines(core.AdviceNoRoute); {
+				case len(lines) > 1, len(lines) == 1 && !tt.told:
+					e.Errorf("%s, in front: %v: %q", tt.written, front, lines)
+				case len(lines) == 0 && tt.told && !front && !e.differs.HidesRoutes:
+					e.Errorf("%s: nobody says that there is no such route", tt.written)
+				}
+			}
 		}
 	}},
 	{"a limit unless it is one route holds wherever its limiter stands", func(e *env) {
