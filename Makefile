@@ -20,7 +20,7 @@ ROUNDS ?= 5
 BENCHTIME ?= 150ms
 # The vulnerability database. file:///path reads a copy if vuln.go.dev is out of reach.
 VULNDB ?= https://vuln.go.dev
-# make bench-guard: UPDATE=1 writes the table instead of comparing it.
+# make bench-guard: UPDATE=1 writes the table instead of comparing it. make newest: the releases.
 UPDATE ?=
 # make compare: the commit to compare the working tree with.
 COMMIT ?= HEAD
@@ -40,7 +40,7 @@ MUTATIONS ?=
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: mutants help check installed test long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing prove fuzz raw cover release
+.PHONY: mutants help check installed test newest long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing prove fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -64,6 +64,9 @@ installed:
 # The runner of internal/test/run goes through scripts/modules.
 test: installed ## run all tests of all modules, with the race detector where goroutines meet; installs redis-server when missing
 	@go run ./internal/test/run $(if $(ONLY),-only '$(ONLY)') -- $(TESTFLAGS)
+
+newest: installed ## run the tests of stores and adapters with the newest releases of today of what they stand on; UPDATE=1 notes which
+	@UPDATE=$(UPDATE) scripts/newest $(TESTFLAGS)
 
 long: installed ## make test with long random sequences and soaks, then what can go on for ever, each for LONG (1h); a day
 	LONG_TESTS=1 go run ./internal/test/run -timeout 12h -- $(TESTFLAGS)

@@ -33,8 +33,12 @@ func (u unit) name() string {
 	return u.dir + ", without the race detector"
 }
 
+// newest is the module that runs the tests of other modules' packages, with the newest releases of all that they
+// stand on: those that it imports.
+const newest = "internal/newest"
+
 // drives reports whether all that the race detector is for in the packages of the unit are the programs that they drive.
-func (u unit) drives() bool { return !u.race && u.tests == "" }
+func (u unit) drives() bool { return !u.race && u.tests == "" && u.dir != newest }
 
 // tables are packages whose tests compare texts, tables and lists of files, and start no goroutines that
 // share anything: the race detector would find nothing in them. Those that only send requests to other programs
@@ -77,8 +81,8 @@ func modules(ctx context.Context) (dirs []string, err error) {
 
 // listed is what go list says of a package.
 type listed struct {
-	Dir, ImportPath           string
-	TestGoFiles, XTestGoFiles []string
+	Dir, ImportPath                    string
+	Imports, TestGoFiles, XTestGoFiles []string
 }
 
 // testFiles returns the paths of the files of tests.
@@ -109,6 +113,19 @@ func planModule(ctx context.Context, dir string, only *regexp.Regexp) ([]unit, e
 	if err != nil {
 		return nil, err
 	}
+	if dir == newest {
+		guests, err := guests(ctx)
+		if err != nil {
+			return nil, err
+		}
+		// Races are looked for with the releases of users: what there is to be found with others is in the tests of
+		// bench/migrate and in make newest.
+		guests = slices.DeleteFunc(guests, func(p listed) bool { return len(p.testFiles()) == 0 || !only.MatchString(p.ImportPath) })
+		if len(guests) == 0 {
+			return nil, nil
+		}
+		return []unit{{dir: dir, packages: guests}}, nil
+	}
 	racing, plain, again := unit{dir: dir, race: true}, unit{dir: dir}, unit{dir: dir, tests: measured}
 	for _, p := range packages {
 		switch {
@@ -129,9 +146,29 @@ func planModule(ctx context.Context, dir string, only *regexp.Regexp) ([]unit, e
 	return slices.DeleteFunc([]unit{racing, plain, again}, func(u unit) bool { return len(u.packages) == 0 }), nil
 }
 
-// list returns the packages of a module.
-func list(ctx context.Context, dir string) (packages []listed, err error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,TestGoFiles,XTestGoFiles", "./...")
+// guests returns the packages of this repository that newest imports.
+func guests(ctx context.Context) (packages []listed, err error) {
+	packages, err = list(ctx, newest)
+	if err != nil {
+		return nil, err
+	}
+	var own []string
+	for _, p := range packages {
+		for _, path := range p.Imports {
+			if strings.HasPrefix(path, module+"/") {
+				own = append(own, path)
+			}
+		}
+	}
+	return list(ctx, newest, own...)
+}
+
+// list returns packages as a module sees them, by default its own.
+func list(ctx context.Context, dir string, paths ...string) (packages []listed, err error) {
+	if len(paths) == 0 {
+		paths = []string{"./..."}
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=Dir,ImportPath,Imports,TestGoFiles,XTestGoFiles"}, paths...)...)
 	cmd.Dir = dir
 	var failure bytes.Buffer
 	cmd.Stderr = &failure

@@ -44,7 +44,10 @@ func (r *report) add(o outcome) {
 		r.broken = append(r.broken, o)
 	}
 	how := ""
-	if !o.unit.race {
+	switch {
+	case o.unit.dir == newest:
+		how = "  with the newest releases"
+	case !o.unit.race:
 		how = "  without the race detector"
 	}
 	fmt.Fprintf(r.w, "%s %6.1fs  %s%s\n", word, o.elapsed.Seconds(), short(o.pkg.ImportPath), how)
@@ -122,7 +125,11 @@ func (o outcome) repeat(test string) string {
 	} else if o.unit.tests != "" {
 		fmt.Fprintf(&b, " -run '%s'", o.unit.tests)
 	}
-	b.WriteString(" ." + strings.TrimPrefix(o.pkg.ImportPath, o.unit.importPath()))
+	if own, ok := strings.CutPrefix(o.pkg.ImportPath, o.unit.importPath()); ok {
+		b.WriteString(" ." + own)
+	} else {
+		b.WriteString(" " + o.pkg.ImportPath)
+	}
 	return b.String()
 }
 
