@@ -100,7 +100,7 @@ func (q *question) read() error {
 		}
 	}
 	if domain == nil {
-		q.server.stats.unknownDomain.Add(1)
+		q.server.warnOfStranger(request.GetDomain(), q.snapshot.rules)
 	}
 	for i := range q.asked {
 		a := &q.asked[i]

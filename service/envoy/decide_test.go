@@ -426,6 +426,46 @@ func TestHugeHits(t *testing.T) {
 	}
 }
 
+// A fixed window counts every number and unit that a file or an override can have. Others count all but the
+// largest, of which both are told.
+func TestEveryNumberCounts(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range []envoy.Algorithm{envoy.FixedWindow, envoy.SlidingWindow, envoy.TokenBucket} {
+		for _, n := range []uint32{0, 1, 2, 7, 1 << 31, 999_999_937, math.MaxUint32 - 1, math.MaxUint32} {
+			for name, unit := range rls.RateLimitResponse_RateLimit_Unit_value {
+				if unit == 0 {
+					continue
+				}
+				rule := fmt.Sprintf("\n  - {key: user, rate_limit: {unit: %s, requests_per_unit: %d}}\n", name, n)
+				_, tooLarge := envoy.New(envoy.Config{Algorithm: algorithm, Store: still(), Source: envoy.Files(files("domain: edge\ndescriptors:" + rule)...)})
+				if tooLarge != nil {
+					check.Fails(t, rule, tooLarge, "too large to count exactly")
+					check.Equal(t, "large"+rule, n >= 999_999_937 && algorithm != envoy.FixedWindow, true)
+					rule = "\n  - {key: user}\n"
+				}
+				s := newServer(t, envoy.Config{Algorithm: algorithm}, "domain: edge\ndescriptors:"+rule)
+				override := request("edge", "other=a")
+				override.Descriptors[0].Limit = &ratelimit.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: n, Unit: typev3.RateLimitUnit(unit)}
+				for what, r := range map[string]*rls.RateLimitRequest{"rule": request("edge", "user=a"), "override": override} {
+					hits(r.Descriptors[0], uint64(n))
+					want := "OK, OK 0"
+					if n == 0 {
+						want = "OVER, OVER 0"
+					}
+					got, err := s.ShouldRateLimit(t.Context(), r)
+					if tooLarge != nil {
+						if what == "override" && status.Code(err) != grpccodes.InvalidArgument {
+							t.Errorf("an override of %d per %s: %v", n, name, err)
+						}
+					} else if err != nil || said(got) != want {
+						t.Errorf("%v, %s of %d per %s: %v, %v, want %s", algorithm, what, n, name, got, err, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Nor do counters begin again at 0.
 func TestHugeHitsAreCounted(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,11 @@
 package envoy_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -278,6 +280,23 @@ func TestManyRules(t *testing.T) {
 	}
 	for _, i := range []int{0, 4711, 9999} {
 		wantAnswers(t, direct{s}, request("edge", fmt.Sprintf("tenant=t%d", i)), fmt.Sprintf("OK, OK %d", i))
+	}
+}
+
+// A domain that is misspelled in Envoy's configuration limits nothing, so it is logged: once, and not for as
+// many names as callers make up.
+func TestUnknownDomainsAreLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := newServer(t, envoy.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))}, two)
+	for i := range 1000 {
+		wantAnswers(t, direct{s}, request("egde", "user=a"), "OK, OK 0")
+		wantAnswers(t, direct{s}, request(strings.Repeat("x", 1<<10)+fmt.Sprint(i), "user=a"), "OK, OK 0")
+		wantAnswers(t, direct{s}, request(fmt.Sprint(i), "user=a"), "OK, OK 0")
+	}
+	check.Contains(t, "the log", log.String(), `did you mean \"edge\"?" domain=egde known=[edge]`)
+	if lines := strings.Count(log.String(), "\n"); lines != 16 || log.Len() > 16<<8 {
+		t.Errorf("%d lines, of %d bytes", lines, log.Len())
 	}
 }
 

@@ -28,6 +28,8 @@ type Server struct {
 	stats   statistics
 	current atomic.Pointer[snapshot]
 
+	strangers strangers
+
 	loading chan struct{} // has a place for whoever loads files and takes them
 
 	mu      sync.Mutex
