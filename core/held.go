@@ -45,6 +45,7 @@ func settleHeld(l *Limiter, all []held, age time.Duration, refund bool, o Outcom
 		if c.limit = l.limitOf(rule.Name); c.limit == nil {
 			c.limit = &limit{rule: rule} // the policy no longer has it
 		}
+		c.elsewhere = true
 		c.check = Check{Key: h.Key, Rule: &rule, Cost: h.Cost, Once: h.Once}
 		c.result, c.first, c.taken = h.Result, h.Cost, h.Cost
 		if !h.Result.Charged {

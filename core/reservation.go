@@ -43,9 +43,12 @@ type charge struct {
 	spent    int64  // the cost that the handler reported by Charge
 	told     bool   // the handler has reported a cost
 	refunded bool   // everything but spent is given back
-	renewal  renewal
-	telling  int64       // units that the store is being told: more, or negative, given back
-	kept     *keptCharge // what the store has to be told again, or nil
+
+	elsewhere bool // another process may have charged it: see settleHeld
+
+	renewal renewal
+	telling int64       // units that the store is being told: more, or negative, given back
+	kept    *keptCharge // what the store has to be told again, or nil
 }
 
 // due returns the units that should be charged. While the handler runs nothing is given back,
@@ -246,6 +249,10 @@ func (r *reservation) next() (refunds, charges call, expired []change) {
 		check.Shadow = false
 		c.telling = c.due(r.settled) - c.taken
 		c.taken += c.telling
+		if c.telling < 0 && r.forgotInPart(c) {
+			c.telling, c.kept = 0, nil
+			continue
+		}
 		if !c.refunded {
 			check.Once = nil // the operation was done, so its mark stays
 		}
@@ -259,6 +266,27 @@ func (r *reservation) next() (refunds, charges call, expired []change) {
 		to.limits, to.checks, to.results = append(to.limits, c.limit), append(to.checks, check), append(to.results, c.result)
 	}
 	return refunds, charges, expired
+}
+
+// forgotInPart reports whether the limit of a charge has been lowered since, so that the store has
+// forgotten what was used beyond the burst that it has now. Which charges that were, nobody knows: if
+// each of them were given back, a client would have the burst several times. r.mu is held.
+func (r *reservation) forgotInPart(c *charge) bool {
+	if c.check.Rule.Algorithm != store.TokenBucket { // others know what was really used, or give nothing back
+		return false
+	}
+	now, ok := r.shared.Registry.Declared(c.check.Rule.Name)
+	if !ok {
+		return false
+	}
+	was := c.limit.rule.Whole
+	if c.elsewhere { // then the limit is that of now
+		if c.limit.tiers != nil || c.limit.scaling != nil {
+			return false // the rule may be one of several that the limit has
+		}
+		was = c.check.Rule.Whole
+	}
+	return now.Rule.Whole < was
 }
 
 // told notes that the calls are made, and reports whether charges have changed meanwhile, or

@@ -134,6 +134,33 @@ func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))
 }
 
+// isForeign reports whether a bucket, which may not be opened yet, was written under other numbers than
+// r, so that what was charged under r is in it only as far as it was converted. Entries of logs are
+// as they were, and what an account has used is told to its book.
+func (b *Bucket) isForeign(r *Rule, now int64) bool {
+	return b.Expires > now && b.Form != r.form() && r.Algorithm != Ledger && !(b.Form.Algorithm.IsLog() && r.Algorithm.IsLog())
+}
+
+// refundForeign is Refund for a bucket that isForeign, and was not opened. It keeps its numbers. Units
+// beyond the burst were forgotten when it was converted to them, so if all that was charged came back,
+// a client could have several bursts. A token bucket gets back what drains in the time in which the
+// charge would have drained, and no more units than were charged; of others nothing is given back.
+func (b *Bucket) refundForeign(r *Rule, now, cost, at int64) {
+	if r.Algorithm != TokenBucket || b.Form.Algorithm != TokenBucket {
+		return
+	}
+	f := &b.Form
+	back := min(r.inDebt(cost), r.ints.Whole)
+	units := min(back/r.ints.Unit, maxInteger/f.Unit)
+	back = min(back/r.ints.Rate*r.ints.Tick, min(units*f.Unit/f.Rate, maxRefill.Microseconds()/f.Tick)*f.Tick)
+	if back -= max(now-at, 0); back > 0 {
+		b.Expires -= back / f.Tick * f.Tick
+	}
+	if b.Expires <= now {
+		b.Expires, b.X = 0, 0
+	}
+}
+
 // Refund gives back a cost to an opened bucket, less what time has returned since the
 // charge. at is [Rule].ChargedAt of the charge.
 func (b *Bucket) Refund(r *Rule, now, cost, at int64) {

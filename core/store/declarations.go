@@ -117,6 +117,14 @@ func (r *Registry) Declarations() []Declaration {
 	return r.sorted()
 }
 
+// Declared returns the declaration of the limit of that name, if there is one.
+func (r *Registry) Declared(name string) (Declaration, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d, ok := r.known[nameID(name)]
+	return d.Declaration, ok && d.Rule.Name == name
+}
+
 // sorted returns the declarations by name. The caller holds r.mu.
 func (r *Registry) sorted() []Declaration {
 	all := make([]Declaration, 0, len(r.known))

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // State is everything that a store keeps for one check. A store reads the states of all
 // checks of a call, has a function of this package change them, and writes back those that
@@ -177,6 +180,10 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 		if s.unchanged(); !r.Charged {
 			continue
 		}
+		if s.Bucket.isForeign(c.Rule, now) {
+			s.refundForeign(c, now, r)
+			continue
+		}
 		s.open(c, now)
 		if _, end := c.Rule.PeriodOf(r); s.Bucket.isUnknown(c.Rule) && end == s.Bucket.Expires {
 			s.BucketChanged = true // it may have been converted
@@ -191,6 +198,23 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 		}
 		s.changed(c, now, false, r)
 	}
+}
+
+// refundForeign gives back what was charged under other numbers than those that the bucket was written
+// under since.
+func (s *State) refundForeign(c *Check, now int64, r *Result) {
+	s.Bucket.refundForeign(c.Rule, now, c.Cost, c.Rule.ChargedAt(c.Cost, r))
+	if c.Once != nil && s.Mark.At == r.At {
+		s.Mark, s.MarkChanged = Mark{}, true
+	}
+	left := s.Bucket
+	s.Bucket.Log = nil
+	if left.Form.Algorithm.IsLog() {
+		s.Bucket.Log = slices.Clone(left.Log)
+	}
+	s.open(c, now) // to be read only
+	s.changed(c, now, false, r)
+	s.Bucket = left
 }
 
 // Renew starts the leases of slots anew, and updates the results, as Renew of [Store]

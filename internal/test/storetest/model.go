@@ -495,6 +495,9 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		if !results[i].Charged {
 			continue
 		}
+		if m.refundForeign(&c, &results[i], now) {
+			continue
+		}
 		b, _ := m.open(c.Rule, string(c.Key), now)
 		tick, at := modelTick(c.Rule), results[i].At
 		_, chargedEnd := modelChargedIn(c.Rule, &results[i])

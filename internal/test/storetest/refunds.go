@@ -77,3 +77,39 @@ func refundsRegained(r *rig) {
 	// through at once.
 	r.wantLeft("refund of a charge that nine tenths were regained of", r.refund(bucket, "b", 10, charge), 1)
 }
+
+// Ten requests of 10 units each begin under a limit of 1000 a day, which becomes 10 a day. What was used
+// beyond 10 is forgotten then. So if each of the requests gave back its units, clients would have 100.
+func refundUnderOlderNumbers(r *rig) {
+	r.Set(time.Date(2026, 6, 1, 10, 30, 0, 0, time.UTC))
+	for from, limit := range Algorithms(1000, 24*time.Hour) {
+		for to, changed := range Algorithms(10, 24*time.Hour) {
+			before, after := rule(r, limit.Named("lowered")), rule(r, changed.Named("lowered"))
+			key := from + " to " + to
+			begun := make([]core.Result, 10)
+			for i := range begun {
+				begun[i] = r.take(before, key, 10)
+			}
+			r.wantTake(after, key, 1, false, 0)
+			for i := range begun[:9] { // 10 units are used for good
+				r.refund(before, key, 10, begun[i])
+				if r.take(after, key, 1).Allowed {
+					r.Errorf("%s: after %d refunds, more than the limit allows", key, i+1)
+				}
+			}
+		}
+	}
+	// A refund under a lower limit leaves what was used under the higher one since.
+	for from, limit := range Algorithms(10, 24*time.Hour) {
+		for to, changed := range Algorithms(1000, 24*time.Hour) {
+			before, after := rule(r, limit.Named("raised")), rule(r, changed.Named("raised"))
+			key := from + " to " + to
+			begun := r.take(before, key, 5)
+			r.wantTake(after, key, 500, true, 495)
+			r.refund(before, key, 5, begun)
+			if left := r.peek(after, key, 0).Remaining; left < 495 || left > 500 {
+				r.Errorf("%s: %d of 1000 are left after 500 were used", key, left)
+			}
+		}
+	}
+}

@@ -39,6 +39,7 @@ var table = []tableTest{
 	{"a refund gives back no more than the bucket has not regained", refundsRegained},
 	{"what was used stays used when the limit changes", limitChanged},
 	{"what was used stays used when the quota passes 2^31", widthChanged},
+	{"a refund under older numbers mints nothing", refundUnderOlderNumbers},
 	{"two versions of a limit at once neither mint nor lose units", twoVersions},
 	{"fixed windows are aligned to the epoch", aligned},
 	{"jitter moves each key's windows", jitter},

@@ -3,7 +3,8 @@
 --
 -- Reads:  value, at, and what find.pass says of the record; algorithm, tick, per, full, offset,
 --         head, writes, now
--- Sets:   value; state, if anything is used; converted, if what was used had to be recomputed
+-- Sets:   value; state, if anything is used; converted, if what was used had to be recomputed;
+--         foreign and foreignEnds instead, in a refund
 --
 -- The old algorithm's section "used" says how many units are used: units whole ones, and rest
 -- parts of one. The new algorithm's section "open" makes the state x, y, entries and ends, which
@@ -20,8 +21,18 @@ local ticks = tick == 1 and now or floor(now / tick)
 local units
 local rest, parts = 0, 1
 local x, y, entries = 0, 0, ''
-converted = true
-if kind == TOKENBUCKET then
+local same = oldTick == tick and oldUnit == per
+if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
+same = same and kind == algorithm and kind ~= TOKENBUCKET
+local logs = (kind == SLIDINGLOG or kind == CONCURRENCY) and (algorithm == SLIDINGLOG or algorithm == CONCURRENCY)
+if operation == REFUND and algorithm ~= LEDGER and not same and not logs then
+  --> convert.foreign
+else
+  converted = true
+end
+if foreign == '' then
+  units = 0
+elseif kind == TOKENBUCKET then
   --> tokenbucket.used
 elseif kind == FIXEDWINDOW or kind == CALENDAR then
   --> fixedwindow.used
@@ -33,9 +44,7 @@ else                              -- SLIDINGLOG, CONCURRENCY
   --> slidinglog.used
 end
 local ends = 0
-local same = oldTick == tick and oldUnit == per
-if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
-if kind == algorithm and kind ~= TOKENBUCKET and same then
+if same then
   -- Only the width of the counts has changed. A count that is too large for the new width is
   -- above twice the quota, too. It becomes 2^32-1, and counts as that if the quota is raised again.
   converted, ends = false, expiry
@@ -62,3 +71,23 @@ if ends > 0 then
   state = at + #head
 end
 value = sub(value, 1, at - 1) .. record .. sub(value, stop)
+
+--# foreign
+-- A refund of what was charged under other numbers than those of the record. Units beyond the burst
+-- were forgotten when the record was converted to these, so a token bucket gets back what drains in
+-- the time in which the charge would have drained, and no more units than were charged: see
+-- Bucket.Refund in core/store/bucket.go. Of others nothing is given back. The record keeps its numbers.
+foreignEnds = expiry
+if kind == TOKENBUCKET and algorithm == TOKENBUCKET then
+  local back = min(cost, full)
+  local given = min(floor(back / unpack('<I' .. floor(byte(head, 6) / 16), head, 7)), floor(BIG / oldUnit))
+  local century = 3153600000000000 -- 100 years
+  back = min(floor(back / per) * tick, min(floor(given * oldUnit / oldRate), floor(century / oldTick)) * oldTick)
+  back = back - max(now - charged, 0)
+  if back > 0 then foreignEnds = expiry - floor(back / oldTick) * oldTick end
+end
+foreign = ''
+if foreignEnds > now then
+  expiry = foreignEnds
+  foreign = sub(value, at, used - 8) .. pack('<I7', expiry) .. sub(value, used, stop - 1)
+end

@@ -128,6 +128,8 @@ repeat
       built, held, last, dirty, converted = VERSION, 0, 0, false, false
 
       for _ = 1, checks do
+        local foreign             -- the record as it stays, if it was not written under the numbers of a refund
+        local foreignEnds         -- and when it expires
         if not known then
           --> parse
         end
@@ -144,6 +146,8 @@ repeat
         local a, b, ends
         local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
+        local asks = cost
+        if foreign then cost = 0 end
         if mark and repeated[mark] then
           -- At the end of a block that ends after its mark, the operation is charged as a new one.
           local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)]
@@ -178,6 +182,7 @@ repeat
           --> slidinglog.decide
         end
 
+        cost = asks
         --> grant.check
       end
 

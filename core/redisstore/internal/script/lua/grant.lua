@@ -2,6 +2,7 @@
 --
 -- check   after the algorithm's piece has decided a check
 --         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free,
+--                 foreign, foreignEnds,
 --                 mark, shadow, operation, penalties, pass
 --         sets:   grant, answer, exceeded; built, last, dirty, missed
 -- group   after all checks of a group: decides what its keys hold
@@ -40,10 +41,14 @@ if mark and operation == TAKE and (fits == 0 or free) then
   pending[mark][6] = false        -- not dirty: the mark stays as it is
 end
 if operation == RESET and state then ends = 0 end
+if foreign then ends, dirty = nil, true end
 
 -- The record as it will be if the group is granted.
 if pass == 2 and (grant > 0 or penalties) then
-  if not ends then
+  if foreign then
+    built = built .. foreign
+    if foreign ~= '' and foreignEnds > last then last = foreignEnds end
+  elseif not ends then
     if expires > 0 then
       built = built .. sub(value, from, at - 1)
       if expires + spare > last then last = expires + spare end

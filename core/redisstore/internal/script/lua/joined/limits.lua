@@ -300,6 +300,8 @@ repeat
       built, held, last, dirty, converted = VERSION, 0, 0, false, false
 
       for _ = 1, checks do
+        local foreign             -- the record as it stays, if it was not written under the numbers of a refund
+        local foreignEnds         -- and when it expires
         if not known then
           --> parse
           algorithm, tick, per, capacity, cost, offset, head, askAt = unpack('<BdddddBc0', ask, askAt)
@@ -433,8 +435,36 @@ repeat
             local units
             local rest, parts = 0, 1
             local x, y, entries = 0, 0, ''
-            converted = true
-            if kind == TOKENBUCKET then
+            local same = oldTick == tick and oldUnit == per
+            if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
+            same = same and kind == algorithm and kind ~= TOKENBUCKET
+            local logs = (kind == SLIDINGLOG or kind == CONCURRENCY) and (algorithm == SLIDINGLOG or algorithm == CONCURRENCY)
+            if operation == REFUND and algorithm ~= LEDGER and not same and not logs then
+              --> convert.foreign
+              -- A refund of what was charged under other numbers than those of the record. Units beyond the burst
+              -- were forgotten when the record was converted to these, so a token bucket gets back what drains in
+              -- the time in which the charge would have drained, and no more units than were charged: see
+              -- Bucket.Refund in core/store/bucket.go. Of others nothing is given back. The record keeps its numbers.
+              foreignEnds = expiry
+              if kind == TOKENBUCKET and algorithm == TOKENBUCKET then
+                local back = min(cost, full)
+                local given = min(floor(back / unpack('<I' .. floor(byte(head, 6) / 16), head, 7)), floor(BIG / oldUnit))
+                local century = 3153600000000000 -- 100 years
+                back = min(floor(back / per) * tick, min(floor(given * oldUnit / oldRate), floor(century / oldTick)) * oldTick)
+                back = back - max(now - charged, 0)
+                if back > 0 then foreignEnds = expiry - floor(back / oldTick) * oldTick end
+              end
+              foreign = ''
+              if foreignEnds > now then
+                expiry = foreignEnds
+                foreign = sub(value, at, used - 8) .. pack('<I7', expiry) .. sub(value, used, stop - 1)
+              end
+            else
+              converted = true
+            end
+            if foreign == '' then
+              units = 0
+            elseif kind == TOKENBUCKET then
               --> tokenbucket.used
               local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
               local whole = expiry / oldTick - floor(now / oldTick)
@@ -472,9 +502,7 @@ repeat
               units = x
             end
             local ends = 0
-            local same = oldTick == tick and oldUnit == per
-            if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
-            if kind == algorithm and kind ~= TOKENBUCKET and same then
+            if same then
               -- Only the width of the counts has changed. A count that is too large for the new width is
               -- above twice the quota, too. It becomes 2^32-1, and counts as that if the quota is raised again.
               converted, ends = false, expiry
@@ -634,6 +662,8 @@ repeat
         local a, b, ends
         local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
+        local asks = cost
+        if foreign then cost = 0 end
         if mark and repeated[mark] then
           -- At the end of a block that ends after its mark, the operation is charged as a new one.
           local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)]
@@ -1027,6 +1057,7 @@ repeat
           answer = pack(answer and '<c0Bc0c0' or '<I7Bc0c0', answer or now, fits, before, after)
         end
 
+        cost = asks
         --> grant.check
         -- Denied while a charge may still be given back: that may be over in a moment.
         local tentative
@@ -1058,10 +1089,14 @@ repeat
           pending[mark][6] = false        -- not dirty: the mark stays as it is
         end
         if operation == RESET and state then ends = 0 end
+        if foreign then ends, dirty = nil, true end
 
         -- The record as it will be if the group is granted.
         if pass == 2 and (grant > 0 or penalties) then
-          if not ends then
+          if foreign then
+            built = built .. foreign
+            if foreign ~= '' and foreignEnds > last then last = foreignEnds end
+          elseif not ends then
             if expires > 0 then
               built = built .. sub(value, from, at - 1)
               if expires + spare > last then last = expires + spare end
