@@ -114,7 +114,7 @@ func TestBypassComesBeforeTheLimits(t *testing.T) {
 	l := newLimiter(t, core.Config{
 		Store: core.NewMemory(),
 		Limits: []core.Limit{core.PerHour(1).
-			By(keyfuncs.Custom("note", func(keyfuncs.Request) (string, bool) { read++; return "x", true })).
+			By(keyfuncs.Custom("note", func(keyfuncs.Request) string { read++; return "x" })).
 			When(keyfuncs.Matches(note)).
 			CostBy(func(r keyfuncs.Request) int64 { note(r); return 1 }).
 			Tiers(func(r keyfuncs.Request) core.Limit { note(r); return core.Limit{} })},

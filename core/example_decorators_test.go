@@ -188,9 +188,9 @@ func ExampleLimit_OncePer() {
 // A middleware in front of the limiter has stored a digest of the body, so the same key
 // with another body is another payment.
 func ExampleLimit_Repeats() {
-	digest := keyfuncs.Custom("digest", func(r keyfuncs.Request) (string, bool) {
-		sum, ok := r.Value("body digest").(string)
-		return sum, ok
+	digest := keyfuncs.Custom("digest", func(r keyfuncs.Request) string {
+		sum, _ := r.Value("body digest").(string)
+		return sum
 	})
 	operation := keyfuncs.Join(keyfuncs.Header("Idempotency-Key"), digest)
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{

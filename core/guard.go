@@ -43,7 +43,7 @@ func (l Limit) guarding() (Limit, error) {
 }
 
 // givenKey is the key of limits whose key a handler gives: no request has one.
-var givenKey = keyfuncs.Custom("given", func(keyfuncs.Request) (string, bool) { return "", false })
+var givenKey = keyfuncs.Custom("given", func(keyfuncs.Request) string { return "" })
 
 // guard returns a limiter of these limits for handlers.
 func (c *Config) guard(limits []Limit) (*Limiter, error) {

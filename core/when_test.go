@@ -63,7 +63,7 @@ func TestOutageOfALimitThatDoesNotApply(t *testing.T) {
 func TestALimitThatDoesNotApplyReadsNothing(t *testing.T) {
 	t.Parallel()
 	limit := core.PerHour(1).Named("a").
-		By(keyfuncs.Custom("x", func(keyfuncs.Request) (string, bool) { t.Error("the key was read"); return "", false })).
+		By(keyfuncs.Custom("x", func(keyfuncs.Request) string { t.Error("the key was read"); return "" })).
 		OnMissingKey(core.DenyRequest).
 		CostBy(func(keyfuncs.Request) int64 { t.Error("the cost was read"); return -1 }).
 		Tiers(func(keyfuncs.Request) core.Limit { t.Error("the tier was read"); return core.Limit{} }).

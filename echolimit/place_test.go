@@ -26,9 +26,9 @@ func TestWhetherARouteIsKnownIsLearned(t *testing.T) {
 		var known bool
 		l := core.Must(core.New(core.Config{
 			Store: core.NewMemory(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Limits: []core.Limit{core.PerDay(1000).By(keyfuncs.Route(), keyfuncs.Custom("look", func(r keyfuncs.Request) (string, bool) {
+			Limits: []core.Limit{core.PerDay(1000).By(keyfuncs.Route(), keyfuncs.Custom("look", func(r keyfuncs.Request) string {
 				_, known = r.Route()
-				return "x", true
+				return "x"
 			}))},
 		}))
 		e := echo.New()
@@ -59,10 +59,10 @@ func TestWhetherARouteIsKnownIsLearned(t *testing.T) {
 func TestRouteOfAGroupsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	var seen []string
-	probe := echolimit.Limit(core.NewMemory(), core.PerHour(1000).By(keyfuncs.Custom("probe", func(r keyfuncs.Request) (string, bool) {
+	probe := echolimit.Limit(core.NewMemory(), core.PerHour(1000).By(keyfuncs.Custom("probe", func(r keyfuncs.Request) string {
 		route, _ := r.Route()
 		seen = append(seen, route)
-		return "x", true
+		return "x"
 	})))
 	e := echo.New()
 	e.Use(probe)

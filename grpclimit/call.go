@@ -54,11 +54,11 @@ func Key(kind string, f func(ctx context.Context, call Call) string) keyfuncs.Fu
 	if f == nil {
 		return keyfuncs.Custom(kind, nil)
 	}
-	return keyfuncs.Custom(kind, func(r keyfuncs.Request) (string, bool) {
+	return keyfuncs.Custom(kind, func(r keyfuncs.Request) string {
 		if own, ok := keyfuncs.Unwrap(r).(*request); ok {
-			return f(own.ctx, own.call), true
+			return f(own.ctx, own.call)
 		}
-		return "", false
+		return ""
 	}).Needing(callType)
 }
 

@@ -39,14 +39,14 @@ func keysOf(tb testing.TB, f keyfuncs.Func) (*grpclimit.Interceptors, func() str
 	tb.Helper()
 	var mu sync.Mutex
 	var last string
-	return limited(tb, core.NewMemory(), core.PerHour(1000).By(keyfuncs.Custom("seen", func(r keyfuncs.Request) (string, bool) {
+	return limited(tb, core.NewMemory(), core.PerHour(1000).By(keyfuncs.Custom("seen", func(r keyfuncs.Request) string {
 			key, p := f.Key(r)
 			mu.Lock()
 			defer mu.Unlock()
 			if last = key; p != keyfuncs.Present {
 				last = p.String()
 			}
-			return "x", true
+			return "x"
 		}))), func() string {
 			mu.Lock()
 			defer mu.Unlock()
@@ -89,8 +89,8 @@ func TestKeys(t *testing.T) {
 		{"no user", keyfuncs.User(userKey{}), nil, "missing"},
 		{"a message", grpclimit.Key("text", func(_ context.Context, call grpclimit.Call) string { return call.Message.(*text).GetValue() }), nil, "text:hello"},
 		{"no certificate", grpclimit.Key("cert", certificate), nil, "missing"},
-		{"a parameter", keyfuncs.Custom("query", func(r keyfuncs.Request) (string, bool) { return r.Query("a", 0) }), nil, "missing"},
-		{"the path", keyfuncs.Custom("path", func(r keyfuncs.Request) (string, bool) { return r.Path(), true }), nil, "path:" + say},
+		{"a parameter", keyfuncs.Custom("query", func(r keyfuncs.Request) string { v, _ := r.Query("a", 0); return v }), nil, "missing"},
+		{"the path", keyfuncs.Custom("path", func(r keyfuncs.Request) string { return r.Path() }), nil, "path:" + say},
 	} {
 		in, last := keysOf(t, tt.key)
 		l := loopback(t)

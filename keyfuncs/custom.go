@@ -7,7 +7,7 @@ import "fmt"
 // odd, or if kind names a secret (see the package comment); so f need neither escape
 // nor shorten it. The string may alias the request's memory.
 //
-// The key is [Missing] if f reports false or returns "". f is called for each request,
+// The key is [Missing] if f returns "". f is called for each request,
 // concurrently, must be fast and must not panic.
 //
 // kind is 1 to 32 of a-z, 0-9, "." and "-", and begins with a letter. Two Customs of
@@ -23,7 +23,7 @@ import "fmt"
 // As safe as what f reads. A value that the client chooses freely gives it endless
 // fresh buckets, and those of others: combine it with a limit by [ClientIP]. If f reads
 // a header, it must refuse a second line of it; prefer [Header], which does.
-func Custom(kind string, f func(Request) (key string, ok bool)) Func {
+func Custom(kind string, f func(Request) string) Func {
 	if problem := checkCustomKind(kind); problem != "" {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: %s", problem)}
 	}
@@ -32,11 +32,7 @@ func Custom(kind string, f func(Request) (key string, ok bool)) Func {
 	}
 	p := newEncoder(kind)
 	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, Presence) {
-		value, ok := f(r)
-		if !ok {
-			return dst, Missing
-		}
-		return p.append(dst, value)
+		return p.append(dst, f(r))
 	}}
 }
 

@@ -30,7 +30,7 @@ var everyFunc = []struct {
 	{"BasicAuthUser", "basic", func(string) keyfuncs.Func { return keyfuncs.BasicAuthUser() }, ""},
 	{"ClientIP", "ip", func(string) keyfuncs.Func { return keyfuncs.ClientIP() }, "192.0.2.7"},
 	{"Cookie", "cookie.Sid", func(string) keyfuncs.Func { return keyfuncs.Cookie("Sid") }, ""},
-	{"Custom", "plan", func(value string) keyfuncs.Func { return keyfuncs.Custom("plan", returns(value, true)) }, ""},
+	{"Custom", "plan", func(value string) keyfuncs.Func { return keyfuncs.Custom("plan", returns(value)) }, ""},
 	{"Everyone", "all", func(string) keyfuncs.Func { return keyfuncs.Everyone() }, "-"},
 	{"First", "first(user,ip)", func(string) keyfuncs.Func { return keyfuncs.First(keyfuncs.User("userID"), keyfuncs.ClientIP()) }, "-"},
 	{"Header", "header.x-tenant", func(string) keyfuncs.Func { return keyfuncs.Header("X-Tenant") }, ""},

@@ -17,7 +17,7 @@ type input struct{ kind, value string }
 // holds it. A value without bytes is a missing one.
 func fuzzedPart(choice uint8, value string) (keyfuncs.Func, *request, input) {
 	custom := func(kind string) (keyfuncs.Func, *request, input) {
-		return keyfuncs.Custom(kind, returns(value, true)), &request{}, input{kind, value}
+		return keyfuncs.Custom(kind, returns(value)), &request{}, input{kind, value}
 	}
 	sent := value
 	if choice%9 < 4 { // blanks around these are no part of them

@@ -11,7 +11,7 @@ import (
 
 func TestLacks(t *testing.T) {
 	t.Parallel()
-	none := func(keyfuncs.Request) (string, bool) { return "", false }
+	none := func(keyfuncs.Request) string { return "" }
 	user, tenant := keyfuncs.User("u"), keyfuncs.Header("x-tenant")
 	for _, tt := range []struct {
 		name      string

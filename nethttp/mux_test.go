@@ -103,9 +103,9 @@ func TestConditionAroundAHandlerOfASubtree(t *testing.T) {
 	} {
 		var got keyfuncs.Answer
 		c := keyfuncs.Routes(tt.route)
-		look := nethttp.Limit(core.NewMemory(), core.PerDay(1).By(keyfuncs.Custom("look", func(r keyfuncs.Request) (string, bool) {
+		look := nethttp.Limit(core.NewMemory(), core.PerDay(1).By(keyfuncs.Custom("look", func(r keyfuncs.Request) string {
 			got = c.Ask(r)
-			return "x", true
+			return "x"
 		})))
 		get(within(tt.pattern, http.StripPrefix(tt.strip, look(ok))), "POST", "/api/login")
 		check.Equal(t, fmt.Sprintf("%s at %s", tt.route, tt.pattern), got, tt.want)
@@ -139,7 +139,7 @@ func TestRequestLinesMakeNoRoutes(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	seen := make(map[string]bool)
-	look := nethttp.Limit(core.NewMemory(), core.PerDay(1000).By(keyfuncs.Custom("look", func(r keyfuncs.Request) (string, bool) {
+	look := nethttp.Limit(core.NewMemory(), core.PerDay(1000).By(keyfuncs.Custom("look", func(r keyfuncs.Request) string {
 		template, known := r.Route()
 		if !known {
 			template = "unknown"
@@ -147,7 +147,7 @@ func TestRequestLinesMakeNoRoutes(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[template] = true
-		return "x", true
+		return "x"
 	})))
 	mux := http.NewServeMux()
 	mux.Handle("/w/{b}/", ok)

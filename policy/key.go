@@ -35,7 +35,7 @@ func (s *scope) key(n *node) keyfuncs.Func {
 }
 
 // unusable stands for what could not be read; the file is refused.
-var unusable = keyfuncs.Custom("unusable", func(keyfuncs.Request) (string, bool) { return "", false })
+var unusable = keyfuncs.Custom("unusable", func(keyfuncs.Request) string { return "" })
 
 func (s *scope) plainKey(n *node) keyfuncs.Func {
 	switch n.kind {
@@ -115,9 +115,9 @@ func (s *scope) namedKey(n *node) keyfuncs.Func {
 	}
 	if s.options.AnyName && spelling.NearestName(n.text, all) == "" && otherNames[n.text] == "" {
 		name := n.text
-		return keyfuncs.Custom(kindOf(name), func(r keyfuncs.Request) (string, bool) {
-			text, ok := r.Value(name).(string)
-			return text, ok && text != ""
+		return keyfuncs.Custom(kindOf(name), func(r keyfuncs.Request) string {
+			text, _ := r.Value(name).(string)
+			return text
 		})
 	}
 	if of := otherNames[n.text]; of != "" {

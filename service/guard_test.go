@@ -197,7 +197,7 @@ func TestCallersCanNotGrowMetricsAndKeys(t *testing.T) {
 func TestAPanicOfTheApplicationAnswersOneCheck(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(c *Config) {
-		c.Policies = policies{"panics": {core.PerHour(1).By(keyfuncs.Custom("panics", func(keyfuncs.Request) (string, bool) { panic("no") }))}, "api": testPolicies["api"]}
+		c.Policies = policies{"panics": {core.PerHour(1).By(keyfuncs.Custom("panics", func(keyfuncs.Request) string { panic("no") }))}, "api": testPolicies["api"]}
 		c.Store = struct{ core.Store }{core.NewMemory()}
 		c.Logger = slog.New(slog.DiscardHandler)
 	})

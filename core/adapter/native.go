@@ -9,14 +9,14 @@ import (
 // Key is [keyfuncs.Custom] for a function of a framework's own value, of type C. native
 // returns the value of a request, or false if it is a request of another framework.
 func Key[C any](kind string, native func(keyfuncs.Request) (C, bool), f func(C) string) keyfuncs.Func {
-	var read func(keyfuncs.Request) (string, bool)
+	var read func(keyfuncs.Request) string
 	if f != nil {
-		read = func(r keyfuncs.Request) (string, bool) {
+		read = func(r keyfuncs.Request) string {
 			c, ok := native(keyfuncs.Unwrap(r))
 			if !ok {
-				return "", false
+				return ""
 			}
-			return f(c), true
+			return f(c)
 		}
 	}
 	return keyfuncs.Custom(kind, read).Needing(reflect.TypeFor[C]().String())

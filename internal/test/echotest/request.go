@@ -39,9 +39,9 @@ func (s suite[C, M]) locals(t *testing.T) {
 func (s suite[C, M]) route(t *testing.T) {
 	seen := make(map[string]string)
 	probe := func(place string) M {
-		return s.f.Limit(core.NewMemory(), core.PerHour(1000).By(keyfuncs.Custom("probe", func(r keyfuncs.Request) (string, bool) {
+		return s.f.Limit(core.NewMemory(), core.PerHour(1000).By(keyfuncs.Custom("probe", func(r keyfuncs.Request) string {
 			seen[place], _ = r.Route()
-			return "x", true
+			return "x"
 		})))
 	}
 	e := s.app()

@@ -289,8 +289,8 @@ func (nobody) Value(any) any                     { return nil }
 // firstKey and secondKey are two constant keys. They are package variables since a
 // kind of key can be registered once per process.
 var (
-	firstKey  = keyfuncs.Custom("depot", func(keyfuncs.Request) (string, bool) { return "1", true })
-	secondKey = keyfuncs.Custom("order", func(keyfuncs.Request) (string, bool) { return "2", true })
+	firstKey  = keyfuncs.Custom("depot", func(keyfuncs.Request) string { return "1" })
+	secondKey = keyfuncs.Custom("order", func(keyfuncs.Request) string { return "2" })
 )
 
 // twoKeys are limits of one policy for the keys "depot" 1 and "order" 2.

@@ -24,7 +24,7 @@ var without = []struct {
 	{keyfuncs.APIKey("?key"), "API key", `ApiKey in="query", name="key"`},
 	{keyfuncs.Header("X-Tenant"), "X-Tenant header", ""},
 	{keyfuncs.Cookie("sid"), "sid cookie", ""},
-	{keyfuncs.Custom("plan", func(keyfuncs.Request) (string, bool) { return "", false }), "plan", ""},
+	{keyfuncs.Custom("plan", func(keyfuncs.Request) string { return "" }), "plan", ""},
 	{keyfuncs.ClientIP(keyfuncs.HopCount(1)), "client address", ""},
 	{keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.User(UserLocal)), "authenticated user", "Bearer"},
 	{keyfuncs.Join(keyfuncs.Header("X-Tenant"), keyfuncs.User(UserLocal)), "X-Tenant header", ""},

@@ -39,7 +39,7 @@ var reuses = []scenario{
 			"query":   {keyfuncs.APIKey("?key"), func(name string) (string, []option) { return "/?key=" + name, nil }},
 			"cookie":  {keyfuncs.Cookie("sid"), func(name string) (string, []option) { return "/", []option{with("Cookie", "sid="+name)} }},
 			"user":    {keyfuncs.User(UserLocal), func(name string) (string, []option) { return "/", []option{user(name)} }},
-			"custom": {keyfuncs.Custom("plan", func(r keyfuncs.Request) (string, bool) { return r.Header("X-Tenant", 0) }), func(name string) (string, []option) {
+			"custom": {keyfuncs.Custom("plan", func(r keyfuncs.Request) string { v, _ := r.Header("X-Tenant", 0); return v }), func(name string) (string, []option) {
 				return "/", []option{with("X-Tenant", name)}
 			}},
 			"address": {keyfuncs.ClientIP(keyfuncs.TrustedProxies(keyfuncs.Loopback)), func(name string) (string, []option) {
