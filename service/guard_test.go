@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -232,6 +233,46 @@ func TestReservationsExpire(t *testing.T) {
 		settle("late", s, late, http.StatusGone)
 		must.Equal(t, "remain, since what is not settled stays charged", remaining(t, s, "k"), 800)
 	})
+}
+
+// A secret is changed while the service runs, without a reservation that is lost. What the caller does with its bytes
+// afterwards changes nothing.
+func TestSecretsAreChangedWhileServing(t *testing.T) {
+	t.Parallel()
+	older, newer := []byte(strings.Repeat("a", 32)), []byte(strings.Repeat("b", 32))
+	store := core.NewMemory()
+	with := func(secrets ...[]byte) *Service {
+		return newService(t, func(c *Config) { c.Secrets, c.Store = secrets, store })
+	}
+	s, other := with(older), with(bytes.Clone(older))
+	clear(older)
+	older = bytes.Repeat([]byte("a"), 32)
+	token := func(s *Service) string {
+		return ask(t, s, "/v1/reserve", `{"policy":"tokens","key":"k","costs":{"tokens":10}}`).Reservation
+	}
+	settles := func(what string, s *Service, token string, want int) {
+		t.Helper()
+		status, _, _ := post(s, "/v1/settle", `{"reservation":"`+token+`","cost":0}`)
+		must.Equal(t, what, status, want)
+	}
+	before := token(s)
+	for _, step := range [][][]byte{{older, newer}, {newer, older}} { // at one process after the other
+		for _, next := range []*Service{s, other} {
+			must.OK(t, next.SetSecrets(step...))
+			settles("of the one, at the other", other, token(s), 200)
+			settles("of the other, at the one", s, token(other), 200)
+		}
+	}
+	settles("from before", s, before, 200)
+	last := token(s)
+	must.OK(t, s.SetSecrets(newer))
+	settles("of the new secret", s, last, 200)
+	for what, wrong := range map[string][][]byte{"none": nil, "a short one": {newer, []byte("short")}} {
+		if err := s.SetSecrets(wrong...); err == nil || strings.Contains(err.Error(), `"short"`) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	settles("after secrets that were refused", s, token(s), 200)
 }
 
 // lossy loses answers: the store has charged, and nobody hears of it.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hmac"
@@ -8,6 +9,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"sync/atomic"
 )
 
 // seal makes texts that callers can keep and give back, and neither read nor change.
@@ -15,7 +18,7 @@ import (
 // A sealed text is a salt, a nonce and the text under AES-256-GCM, with a key of its own that
 // HMAC-SHA256 derives from secret and salt: so no number of texts wears a secret out.
 type seal struct {
-	secrets [][]byte // the first seals
+	secrets atomic.Pointer[[][]byte] // the first seals, all open
 }
 
 const (
@@ -26,14 +29,36 @@ const (
 var errSeal = errors.New("not sealed by this service")
 
 func (s *seal) init(secrets [][]byte) error {
-	s.secrets = secrets
-	if len(secrets) > 0 {
-		return nil
+	if len(secrets) == 0 {
+		secret := make([]byte, minSecret)
+		if _, err := rand.Read(secret); err != nil {
+			return err
+		}
+		secrets = [][]byte{secret}
 	}
-	secret := make([]byte, 32)
-	_, err := rand.Read(secret)
-	s.secrets = [][]byte{secret}
-	return err
+	s.set(secrets)
+	return nil
+}
+
+// minSecret is the least number of bytes of a secret.
+const minSecret = 32
+
+func checkSecrets(secrets [][]byte) error {
+	for i, secret := range secrets {
+		if len(secret) < minSecret {
+			return fmt.Errorf("secret %d has %d bytes, the least is %d", i+1, len(secret), minSecret)
+		}
+	}
+	return nil
+}
+
+// set replaces the secrets by copies of others.
+func (s *seal) set(secrets [][]byte) {
+	own := make([][]byte, len(secrets))
+	for i, secret := range secrets {
+		own[i] = bytes.Clone(secret)
+	}
+	s.secrets.Store(&own)
 }
 
 func aead(secret, salt []byte) (cipher.AEAD, error) {
@@ -53,7 +78,7 @@ func (s *seal) close(text []byte) (string, error) {
 	if _, err := rand.Read(out); err != nil {
 		return "", err
 	}
-	with, err := aead(s.secrets[0], out[:saltSize])
+	with, err := aead((*s.secrets.Load())[0], out[:saltSize])
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +93,7 @@ func (s *seal) open(sealed string) (text, id []byte, err error) {
 		return nil, nil, errSeal
 	}
 	id = raw[:saltSize+nonceSize]
-	for _, secret := range s.secrets {
+	for _, secret := range *s.secrets.Load() {
 		with, err := aead(secret, id[:saltSize])
 		if err != nil {
 			return nil, nil, err

@@ -165,17 +165,28 @@ func (c *Config) complete() error {
 	case c.ReservationTTL < time.Second || c.ReservationTTL > 24*time.Hour:
 		return fmt.Errorf("ReservationTTL must be from 1s to 24h, got %v", c.ReservationTTL)
 	}
-	for i, secret := range c.Secrets {
-		if len(secret) < 32 {
-			return fmt.Errorf("secret %d has %d bytes, the least is 32", i+1, len(secret))
-		}
+	if err := checkSecrets(c.Secrets); err != nil {
+		return err
 	}
 	for i, token := range c.Tokens {
 		if len(token) < 16 {
 			return fmt.Errorf("token %d is shorter than 16 bytes", i+1)
 		}
 	}
-	c.Secrets, c.Tokens, c.Hosts = slices.Clone(c.Secrets), slices.Clone(c.Tokens), slices.Clone(c.Hosts)
+	c.Tokens, c.Hosts = slices.Clone(c.Tokens), slices.Clone(c.Hosts) // seal has copies of the secrets
+	return nil
+}
+
+// SetSecrets replaces Config.Secrets while the service runs, in the steps that are described there. It returns an error, and
+// changes nothing, if there are none or one is too short. It may be called concurrently.
+func (s *Service) SetSecrets(secrets ...[]byte) error {
+	if len(secrets) == 0 {
+		return errors.New("weblimit: service: SetSecrets needs a secret")
+	}
+	if err := checkSecrets(secrets); err != nil {
+		return fmt.Errorf("weblimit: service: %w", err)
+	}
+	s.seal.set(secrets)
 	return nil
 }
 

@@ -497,6 +497,23 @@ func TestReservationSecrets(t *testing.T) {
 	if code, text := post(other, "/v1/refund", fmt.Sprintf(`{"reservation":%q}`, token)); code != 200 {
 		t.Errorf("another instance: %d %s", code, text)
 	}
+
+	// The file of secrets changes while the instance serves.
+	file := write(t, "secrets", "# of November\nfedcba9876543210fedcba9876543210\n")
+	rotating := start(t, nil, append(args, "--reservation-secrets-file", file)...)
+	token = reserve(rotating)
+	rewrite(t, file, "0123456789abcdef0123456789abcdef\nfedcba9876543210fedcba9876543210\n")
+	rotating.signal(t, syscall.SIGHUP)
+	wait.Until(t, "the secrets are read again", func() bool {
+		n := rotating.metric(t, `weblimitd_reloads_total{result="ok",what="secrets"}`)
+		return n != "" && n != "0"
+	})
+	if code, text := post(other, "/v1/refund", fmt.Sprintf(`{"reservation":%q}`, reserve(rotating))); code != 200 {
+		t.Errorf("it seals as the others do: %d %s", code, text)
+	}
+	if code, text := post(rotating, "/v1/refund", fmt.Sprintf(`{"reservation":%q}`, token)); code != 200 {
+		t.Errorf("a reservation from before: %d %s", code, text)
+	}
 }
 
 // Spans of calls go to a collector, under the trace of the caller.

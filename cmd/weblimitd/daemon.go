@@ -69,7 +69,7 @@ func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error)
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	s.callers = &callers{tokens}
-	s.guard = &guard{ending: make(chan struct{}), callers: s.callers, health: s.health, metrics: s.metrics, max: int64(o.maxInFlight.N), logPanic: s.logPanic}
+	s.guard = &guard{ending: make(chan struct{}), callers: s.callers, certs: s.certs, health: s.health, metrics: s.metrics, max: int64(o.maxInFlight.N), logPanic: s.logPanic}
 	who, err := newOperators(string(o.adminUsers), string(o.adminUsersFile), o.adminHosts)
 	if err != nil {
 		return nil, err
@@ -241,6 +241,10 @@ func (s *daemon) reload(ctx context.Context) error {
 	_, err := s.admin.operators.reload()
 	note("operators", err)
 	for _, m := range s.mounts {
+		if m.secrets != nil {
+			_, err := m.secrets()
+			note("secrets", err)
+		}
 		if m.reload != nil {
 			note(m.name, m.reload(ctx))
 		}

@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -194,6 +195,13 @@ func TestEnvoyIsACaller(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	// Another authority takes the place of this one: the connection that is open is let in no more.
+	must.OK(t, os.Rename(certificate(t, authority(t, "another"), "x").ca, f.ca))
+	in.signal(t, syscall.SIGHUP)
+	wait.Until(t, "the open connection is refused", func() bool {
+		_, err := asks(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer 0123456789abcdef"), conn, "192.0.2.1")
+		return strings.Contains(fmt.Sprint(err), "not let in any more")
+	})
 }
 
 // A caller without a token is refused before it has sent a message: or whoever can connect would have the

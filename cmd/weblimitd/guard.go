@@ -10,10 +10,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
 	"github.com/weblimit/weblimit/internal/browser"
 )
 
@@ -23,6 +26,7 @@ const maxBody = 4 << 20
 // guard stands in front of everything that callers ask, on both listeners.
 type guard struct {
 	callers  *callers
+	certs    map[string]*secure.Certificates // by listener
 	health   *health
 	metrics  *metrics
 	traces   *traces
@@ -52,6 +56,16 @@ func (g *guard) wrap(m *mount, h http.Handler) http.Handler {
 		}
 		if !m.gateway && browser.FromPage(r) { // any page in a browser on this machine could ask
 			answerProblem(w, http.StatusForbidden, "Web pages are not answered.")
+			return
+		}
+		if c := g.certs["data"]; c != nil && !c.LetsIn(r.TLS) {
+			g.metrics.refused.WithLabelValues("data").Inc()
+			w.Header().Set("Connection", "close") // the next handshake is refused
+			code := http.StatusUnauthorized
+			if m.gateway { // which would take a 401 for a denial of its client
+				code = http.StatusInternalServerError
+			}
+			answerProblem(w, code, "The certificate of this connection is not let in any more.")
 			return
 		}
 		if !g.callers.letsIn(r.Header, m.gateway) {
@@ -168,10 +182,23 @@ const maxWatches = 1024
 // healthService are the methods by which others ask whether this service is ready. They need no token.
 const healthService = "/grpc.health.v1.Health/"
 
-// letsIn refuses callers without a token once the fields of a call are there. An interceptor would do so
+// letsIn refuses callers without a token, or whose certificate is not let in any more, once the fields of a call are there. An interceptor would do so
 // after the message, which costs up to a megabyte for each call.
 func (g *guard) letsIn(ctx context.Context, call *tap.Info) (context.Context, error) {
-	if !strings.HasPrefix(call.FullMethodName, healthService) && !g.callers.letsIn(tokenFields(call.Header), false) {
+	if strings.HasPrefix(call.FullMethodName, healthService) {
+		return ctx, nil
+	}
+	if c := g.certs["grpc"]; c != nil {
+		from, known := peer.FromContext(ctx)
+		if !known {
+			from = new(peer.Peer)
+		}
+		if info, is := from.AuthInfo.(credentials.TLSInfo); !is || !c.LetsIn(&info.State) {
+			g.metrics.refused.WithLabelValues("grpc").Inc()
+			return nil, status.Error(codes.Unauthenticated, "the certificate of this connection is not let in any more")
+		}
+	}
+	if !g.callers.letsIn(tokenFields(call.Header), false) {
 		g.metrics.refused.WithLabelValues("grpc").Inc()
 		return nil, status.Error(codes.Unauthenticated, "the caller needs a token of this service")
 	}

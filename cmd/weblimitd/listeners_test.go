@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -244,10 +245,35 @@ func TestMutualTLS(t *testing.T) {
 	settings := []string{"--admin-tls-cert", f.cert, "--admin-tls-key", f.key}
 	passes(t, "")(run(t, nil, append([]string{"healthcheck", "https://" + in.admin}, settings...)...))
 	fails(t, "another certificate")(run(t, nil, "healthcheck", "https://"+in.admin, "--admin-tls-cert", gateway.cert, "--admin-tls-key", gateway.key))
-	// Another authority takes the place of this one: who was let in is not any more.
+	// Another authority takes the place of this one: who was let in is not any more, over no connection that is open.
+	open := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: by.pool(), Certificates: []tls.Certificate{gateway.pair(t)}}, MaxConnsPerHost: 1,
+	}}
+	t.Cleanup(open.CloseIdleConnections)
+	conns := map[string]bool{}
+	over := func(url string) int {
+		trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { conns[url+c.Conn.LocalAddr().String()] = true }}
+		r, _ := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, url, nil)
+		code, _, err := ask(open, r)
+		if err != nil {
+			return 0
+		}
+		return code
+	}
+	data, admin := "https://localhost:"+port, "https://"+in.admin+"/status"
+	if a, b := over(data), over(admin); a != 404 || b != 200 {
+		t.Errorf("before: %d and %d", a, b)
+	}
 	theirs := certificate(t, other, "gateway.example")
 	must.OK(t, os.Rename(theirs.ca, f.ca))
 	in.signal(t, syscall.SIGHUP)
+	for _, url := range []string{data, admin} {
+		wait.Until(t, "the connection that is open is refused", func() bool { return over(url) == 401 })
+	}
+	check.Equal(t, "connections that were needed for it", len(conns), 2)
+	if got := over(data); got != 0 { // closed, and no new one
+		t.Errorf("afterwards: %d", got)
+	}
 	wait.Until(t, "certificates of the old authority are refused", func() bool { return dial("localhost:"+port, gateway.pair(t)) != nil })
 	if err := dial("localhost:"+port, theirs.pair(t)); err != nil {
 		t.Errorf("a certificate of the new authority: %v", err)

@@ -22,6 +22,7 @@ type mount struct {
 	leave   func()                          // when the drain begins: has health checks of gRPC fail
 	watch   func(ctx context.Context)       // follows its files, until ctx ends
 	reload  func(ctx context.Context) error // on SIGHUP
+	secrets func() (bool, error)            // reads them again, now and then and on SIGHUP
 	drain   func(ctx context.Context) error // when the servers have stopped
 	status  func() any                      // for operators
 	loaded  func() string                   // what its files say, in words

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"strings"
 
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
 	"github.com/weblimit/weblimit/service"
 )
 
@@ -15,44 +14,35 @@ func mountService(p *parts) (*mount, error) {
 	if p.policies == nil {
 		return nil, nil
 	}
-	secrets, err := p.options.secretsOfReservations()
-	if err != nil {
-		return nil, err
+	o := p.options
+	if o.reservationSecrets != "" && o.reservationSecretsFile != "" {
+		return nil, errors.New("WEBLIMIT_RESERVATION_SECRETS and --reservation-secrets-file exclude each other")
+	}
+	secrets, err := secure.NewSecrets(string(o.reservationSecrets), string(o.reservationSecretsFile), minSecret)
+	switch {
+	case err != nil && o.reservationSecretsFile != "":
+		return nil, fmt.Errorf("--reservation-secrets-file: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("WEBLIMIT_RESERVATION_SECRETS: %w", err)
 	}
 	s, err := service.New(service.Config{
-		Policies: p.policies, Store: p.store, Replicas: p.options.replicas.N, Observe: p.observe, Logger: p.logger,
-		Secrets: secrets, MaxInFlight: p.options.maxInFlight.N,
+		Policies: p.policies, Store: p.store, Replicas: o.replicas.N, Observe: p.observe, Logger: p.logger,
+		Secrets: secrets.Live(), MaxInFlight: o.maxInFlight.N,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &mount{name: "service", http: map[string]http.Handler{"/v1/": s.Handler()}, drain: s.Drain}, nil
+	m := &mount{name: "service", http: map[string]http.Handler{"/v1/": s.Handler()}, drain: s.Drain}
+	if o.reservationSecretsFile != "" {
+		m.secrets = func() (changed bool, err error) {
+			if changed, err = secrets.Reload(); changed {
+				err = s.SetSecrets(secrets.Live()...)
+			}
+			return changed, err
+		}
+	}
+	return m, nil
 }
 
 // minSecret is the least number of bytes of a secret that seals reservations.
 const minSecret = 32
-
-// secretsOfReservations returns the secrets of the environment or of the file, the one that seals first.
-func (o *options) secretsOfReservations() (secrets [][]byte, err error) {
-	place, parts := "WEBLIMIT_RESERVATION_SECRETS", strings.Split(string(o.reservationSecrets), ",")
-	if o.reservationSecretsFile != "" {
-		if o.reservationSecrets != "" {
-			return nil, errors.New("WEBLIMIT_RESERVATION_SECRETS and --reservation-secrets-file exclude each other")
-		}
-		text, err := os.ReadFile(string(o.reservationSecretsFile))
-		if err != nil {
-			return nil, fmt.Errorf("--reservation-secrets-file: %w", err)
-		}
-		place, parts = "--reservation-secrets-file", strings.Split(string(text), "\n")
-	}
-	for i, part := range parts {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		if len(part) < minSecret {
-			return nil, fmt.Errorf("%s: number %d has less than %d bytes", place, i+1, minSecret)
-		}
-		secrets = append(secrets, []byte(part))
-	}
-	return secrets, nil
-}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
 	"github.com/weblimit/weblimit/inspect"
 	"github.com/weblimit/weblimit/internal/browser"
 )
@@ -22,9 +23,8 @@ const minPassword = 16
 // operators says who may see and change what the service does.
 type operators struct {
 	reach   listen.Reach
-	secured bool // by TLS
-	mutual  bool // operators have certificates
-	allowed bool // by --insecure-listen
+	certs   *secure.Certificates // nil without TLS
+	allowed bool                 // by --insecure-listen
 	hosts   []string
 	users   atomic.Pointer[[]operator]
 	text    string // of users in the environment
@@ -125,7 +125,7 @@ func (o *operators) authorize(r *http.Request) (actor string, may inspect.Permis
 	if o.reach == listen.SocketFile {
 		return "unix socket", inspect.Act
 	}
-	if o.mutual && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+	if o.certs != nil && o.certs.Mutual() && o.certs.LetsIn(r.TLS) {
 		return "certificate " + r.TLS.PeerCertificates[0].Subject.CommonName, inspect.Act
 	}
 	if !o.passwordsAllowed() {
@@ -145,7 +145,7 @@ func (o *operators) authorize(r *http.Request) (actor string, may inspect.Permis
 }
 
 func (o *operators) passwordsAllowed() bool {
-	return o.reach != listen.Network || o.secured || o.allowed
+	return o.reach != listen.Network || o.certs != nil || o.allowed
 }
 
 // why says what an operator lacks.

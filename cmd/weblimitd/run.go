@@ -18,7 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// followEvery is how often files of certificates, tokens and operators are read.
+// followEvery is how often files of certificates, tokens, secrets and operators are read.
 const followEvery = 5 * time.Second
 
 // errEndedAtOnce is what a second signal leads to.
@@ -147,13 +147,16 @@ func (s *daemon) watch(ctx context.Context) *sync.WaitGroup {
 			stop()
 		})
 	}
+	follow := func(what string, reload func() (bool, error)) {
+		background.Go(func() { s.follow(ctx, what, reload) })
+	}
 	for _, m := range s.mounts {
 		if m.watch != nil {
 			background.Go(func() { m.watch(ctx) })
 		}
-	}
-	follow := func(what string, reload func() (bool, error)) {
-		background.Go(func() { s.follow(ctx, what, reload) })
+		if m.secrets != nil {
+			follow("secrets", m.secrets)
+		}
 	}
 	seen := map[*secure.Certificates]bool{}
 	for _, c := range s.certs {
@@ -219,7 +222,7 @@ func (s *daemon) start() *servers {
 	if l := s.listeners["admin"]; l != nil {
 		o := s.admin.operators
 		o.reach, o.allowed = listen.ReachOf(l), bool(s.options.insecureListen)
-		o.secured, o.mutual = s.certs["admin"] != nil, s.certs["admin"] != nil && s.certs["admin"].Mutual()
+		o.certs = s.certs["admin"]
 		all.admin = s.httpServer("admin", s.admin.handler(bool(s.options.pprof)))
 		all.admin.RegisterOnShutdown(s.admin.page.Close)
 		s.serveHTTP("admin", all.admin)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -21,7 +22,7 @@ type Files struct {
 	Names     []string // which a caller's certificate has one of: DNS names, URIs, or the common name; none for all
 }
 
-// Certificates are read from files, which may change. Connections that are open stay as they are.
+// Certificates are read from files, which may change. Connections that are open stay open: ask LetsIn for each request.
 type Certificates struct {
 	files Files
 	live  atomic.Pointer[loaded]
@@ -31,7 +32,13 @@ type loaded struct {
 	config *tls.Config
 	until  time.Time
 	sum    [sha256.Size]byte // of all files
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]bool // callers' certificates, and whether these files let them in. Guarded by mu.
 }
+
+// maxKnown bounds how many certificates of callers are remembered. Each has a valid signature, but may be short-lived.
+const maxKnown = 10_000
 
 // Load reads the files.
 func Load(files Files) (*Certificates, error) {
@@ -61,6 +68,41 @@ func (c *Certificates) Config(protocols ...string) *tls.Config {
 			return &c.live.Load().config.Certificates[0], nil
 		},
 	}
+}
+
+// LetsIn reports whether a connection with a caller's certificate would be let in now: since its handshake, the
+// certificate may have ended, and another authority may have taken the place of its own.
+func (c *Certificates) LetsIn(state *tls.ConnectionState) bool {
+	if !c.Mutual() {
+		return true
+	}
+	if state == nil || len(state.PeerCertificates) == 0 {
+		return false
+	}
+	leaf := state.PeerCertificates[0]
+	return time.Now().Before(leaf.NotAfter) && c.live.Load().letsIn(leaf, state.PeerCertificates[1:])
+}
+
+func (l *loaded) letsIn(leaf *x509.Certificate, more []*x509.Certificate) bool {
+	hash := sha256.Sum256(leaf.Raw)
+	l.mu.Lock()
+	in, known := l.known[hash]
+	l.mu.Unlock()
+	if known {
+		return in
+	}
+	between := x509.NewCertPool()
+	for _, cert := range more {
+		between.AddCert(cert)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: l.config.ClientCAs, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil || len(l.known) >= maxKnown {
+		l.known = make(map[[sha256.Size]byte]bool)
+	}
+	l.known[hash] = err == nil
+	return err == nil
 }
 
 // Until returns when the certificate ends.
@@ -120,7 +162,7 @@ func (c *Certificates) read() (*loaded, error) {
 		config.VerifyConnection = func(state tls.ConnectionState) error { return f.check(state) }
 		sum.Write(ca)
 	}
-	return &loaded{config, pair.Leaf.NotAfter, [sha256.Size]byte(sum.Sum(nil))}, nil
+	return &loaded{config: config, until: pair.Leaf.NotAfter, sum: [sha256.Size]byte(sum.Sum(nil))}, nil
 }
 
 var errName = errors.New("the certificate has none of the names that are let in")
