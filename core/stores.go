@@ -56,6 +56,7 @@ const (
 	EventLedgerBack      = store.EventLedgerBack
 	EventAccountsWaiting = store.EventAccountsWaiting
 	EventAccountsForked  = store.EventAccountsForked
+	EventFailoversUnseen = store.EventFailoversUnseen
 	EventNoticesFailing  = store.EventNoticesFailing
 	EventNoticesDead     = store.EventNoticesDead
 	EventExportFailing   = store.EventExportFailing

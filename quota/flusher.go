@@ -269,7 +269,7 @@ func (f *flusher) goOn(ctx context.Context, late []taken, waiting []*restoring) 
 		return err
 	}
 	for i := range late {
-		if views[i].ends == late[i].state.end && views[i].Position > 0 {
+		if views[i].ends == late[i].state.end && views[i].Position > 0 && !views[i].Stale {
 			waiting[i], _ = b.opener.goOn(twins[i], late[i].entry.key, late[i].state.start, &views[i])
 		}
 	}
@@ -338,7 +338,7 @@ func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[
 	}
 	for i, id := range ids {
 		s, v := f.suspects[id], &views[i]
-		if v.ends != id.end || store.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
+		if v.ends != id.end || v.Stale || store.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
 			delete(f.suspects, id)
 			continue
 		}

@@ -1,7 +1,9 @@
 package quota
 
 import (
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -10,6 +12,7 @@ import (
 // health tracks whether the ledger answers, and reports what changes as events of the store.
 type health struct {
 	registry *store.Registry
+	unseen   atomic.Bool // it was reported that failovers are not seen
 
 	mu    sync.Mutex
 	out   bool      // Guarded by mu.
@@ -49,6 +52,16 @@ func (h *health) isOut() bool {
 // forked reports accounts of which the store has lost changes.
 func (h *health) forked(n int64) {
 	h.registry.Report(store.Event{Kind: store.EventAccountsForked, Count: n})
+}
+
+var errUnseen = errors.New("the store does not say when another server has taken over, so what that has lost can go unnoticed: " +
+	"Redis needs the permission +info for the store's user; core/pgstore can't tell")
+
+// sawHistory reports, once, a store on servers that can't tell which history their data is a part of.
+func (h *health) sawHistory(history int64) {
+	if history == 0 && !h.registry.InProcess() && h.unseen.CompareAndSwap(false, true) {
+		h.registry.Report(store.Event{Kind: store.EventFailoversUnseen, Err: errUnseen})
+	}
 }
 
 // waiting reports states of accounts that this process could not remember.

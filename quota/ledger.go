@@ -79,17 +79,17 @@ type account struct {
 // opening asks for a new generation of an account.
 type opening struct {
 	account
-	closes int64 // a generation that is over and not to be written any more; 0 for none
 
-	// floor is the units that the store has used and will not go below. What exceeds the ledger is not
-	// counted here: it is in the present generation, or was charged in one that is closed.
-	floor int64
+	// closes is the store's last state of a generation that is over and not to be written any more; nil for none. Its
+	// position can be below the ledger's, since the store has lost changes. The generation ends
+	// with the larger use of both: that much was granted at least.
+	closes *position
 }
 
 // begun is a generation that has begun.
 type begun struct {
 	generation int64
-	total      int64 // units used before it, or more if the store has used more: it begins with these
+	total      int64 // units used before it: it begins with these
 }
 
 // position is the state of an account in a store at one time. It says how much is used, not

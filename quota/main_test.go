@@ -72,8 +72,11 @@ func at(a account, generation, changes, used int64, seconds int64) position {
 
 func mustBegin(t *testing.T, l ledger, a account, closes int64, positions ...position) begun {
 	t.Helper()
-	answers := make([]begun, 1)
-	must.OK(t, l.begin(t.Context(), []opening{{account: a, closes: closes}}, positions, answers))
+	o, answers := opening{account: a}, make([]begun, 1)
+	if closes > 0 {
+		o.closes = &position{account: a, position: closes << generationShift}
+	}
+	must.OK(t, l.begin(t.Context(), []opening{o}, positions, answers))
 	return answers[0]
 }
 

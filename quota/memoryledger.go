@@ -67,15 +67,26 @@ func (m *memoryLedger) begin(_ context.Context, openings []opening, positions []
 		a := m.account(&openings[i].account)
 		n := int64(store.FirstGeneration + 1)
 		for j := range a.lives {
-			l := &a.lives[j]
-			l.closed = l.closed || l.generation == openings[i].closes
-			n = max(n, l.generation+1)
+			if last := openings[i].closes; last != nil && last.generation() == a.lives[j].generation {
+				a.close(&a.lives[j], last)
+			}
+			n = max(n, a.lives[j].generation+1)
 		}
-		sum := min(max(total(a.lives), openings[i].floor), maxBase)
+		sum := min(max(total(a.lives), 0), maxBase)
 		a.lives = append(a.lives, life{generation: n, base: sum, used: sum, position: n << generationShift})
 		answers[i] = begun{generation: n, total: sum}
 	}
 	return nil
+}
+
+// close ends a generation with the larger use: the ledger's, or that of the store's last state, which then is the
+// last of its day.
+func (a *memoryAccount) close(l *life, last *position) {
+	l.closed = true
+	if last.used > l.used {
+		l.position, l.used, l.at = max(l.position, last.position)+1, last.used, max(l.at, last.at)
+		a.days[dayID{l.generation, last.date}] = dayState{l.position, l.used, l.at}
+	}
 }
 
 // account returns an account, which it makes if it is unknown. m.mu is held.

@@ -60,7 +60,7 @@ type restoring struct {
 	start  int64
 	expect int64 // generation that the store has
 	closes int64 // generation that is not to be written any more
-	seen   view  // state of the generation expect, which the store must still have unless that is closed
+	seen   view  // state of the generation expect, which the store must still have unless that is closed; its history in any case
 	done   chan struct{}
 	err    error
 	told   bool // the store has gone on in another generation
@@ -81,14 +81,16 @@ var (
 	errOverload = errors.New("too many accounts wait for the ledger")
 )
 
-// request asks for an account that the store does not know, as a result says.
-func (o *opener) request(t *twin, key []byte, r *store.Result) (*restoring, error) {
-	ends := r.Ends()
-	start, end, _ := t.rule.Period(ends - 1)
-	if end != ends {
-		return nil, fmt.Errorf("the store's period ends at %v, and this process's at %v: do they have the same time zones?", timeOf(ends), timeOf(end))
+// request asks for an account that the store does not know. What it has of a stale one is written to the ledger.
+func (o *opener) request(t *twin, key []byte, seen *view) (*restoring, error) {
+	start, end, _ := t.rule.Period(seen.ends - 1)
+	if end != seen.ends {
+		return nil, fmt.Errorf("the store's period ends at %v, and this process's at %v: do they have the same time zones?", timeOf(seen.ends), timeOf(end))
 	}
-	return o.enqueue(&restoring{id: openID{t.kept, string(key), ends}, twin: t, start: start, done: make(chan struct{})})
+	return o.enqueue(&restoring{
+		id: openID{t.kept, string(key), seen.ends}, twin: t, start: start,
+		expect: store.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
+	})
 }
 
 // fork asks for another generation of an account, and that the present one is closed, of which seen
@@ -100,7 +102,7 @@ func (o *opener) fork(t *twin, key string, start int64, seen *view) (*restoring,
 	})
 }
 
-// goOn asks for another generation of an account, since the ledger has more than the store, of
+// goOn asks for another generation of an account, since the ledger has another sum than the store, of
 // which seen is the state. If somebody charges the account meanwhile, it stays in the present one.
 func (o *opener) goOn(t *twin, key string, start int64, seen *view) (*restoring, error) {
 	return o.enqueue(&restoring{
@@ -188,7 +190,11 @@ func (o *opener) open(batch []*restoring) (asked bool, err error) {
 	defer release()
 	var states []taken
 	for i, r := range batch {
-		openings[i] = opening{account: accountOf(r), closes: r.closes, floor: r.seen.Used}
+		openings[i] = opening{account: accountOf(r)}
+		if r.closes > 0 {
+			last := positionIn(r.twin.kept, openings[i].account, &r.seen)
+			openings[i].closes = &last
+		}
 		states = b.table.takeKey(r.twin.kept, []byte(r.id.key), states)
 	}
 	positions := positionsOf(states)
@@ -274,7 +280,9 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begu
 	results, accounts := make([]store.Result, len(batch)), make([]store.Account, len(batch))
 	for i, r := range batch {
 		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule, Account: &accounts[i]}
-		from[i] = store.Restoration{Used: answers[i].total, Generation: answers[i].generation, Expect: r.expect, Ends: r.id.ends}
+		from[i] = store.Restoration{
+			Used: answers[i].total, Generation: answers[i].generation, Expect: r.expect, Ends: r.id.ends, History: r.seen.History,
+		}
 		if r.closes == 0 {
 			from[i].Position = r.seen.Position
 		}
@@ -282,14 +290,21 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begu
 	if err := b.restorer.Restore(ctx, checks, from, results); err != nil {
 		return err
 	}
+	var forks int64
 	for i, r := range batch {
-		r.told = results[i].Charged
+		b.health.sawHistory(accounts[i].History)
+		if r.told = results[i].Charged; r.told && r.seen.Stale && answers[i].total > r.seen.Used {
+			forks++
+		}
 		// The store may have used more than the ledger knows: it was charged before there was a
 		// book, or in a generation that is closed, after that was seen.
 		if r.told && accounts[i].Used > from[i].Used {
 			v := viewOf(&results[i], &accounts[i])
 			b.table.note(r.twin, checks[i].Key, &v)
 		}
+	}
+	if forks > 0 {
+		b.health.forked(forks)
 	}
 	return nil
 }

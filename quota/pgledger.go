@@ -113,10 +113,25 @@ SELECT *, 2 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamp
 ON CONFLICT (limit_name, key, period_start, period_end)
 DO UPDATE SET generation = a.generation + 1`
 
+	// updateClosed closes generations. One of which the store has used more than the ledger knows ends with
+	// that, as the last use of its day.
 	updateClosed = `
-UPDATE {schema}.generation g SET closed = true
+WITH last AS (
+	SELECT t.*, greatest(g.position, t.position) + 1 AS after FROM {schema}.generation g
+	JOIN unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::timestamptz[], $9::date[])
+	AS t (limit_name, key, period_start, period_end, generation, position, used, at, day) USING (limit_name, key, period_start, period_end, generation)
+	WHERE t.used > g.used
+), days AS (
+	INSERT INTO {schema}.day AS d (limit_name, key, period_start, period_end, generation, position, used, day, at)
+	SELECT limit_name, key, period_start, period_end, generation, after, used, day, at FROM last
+	ON CONFLICT (limit_name, key, period_start, period_end, generation, day)
+	DO UPDATE SET position = excluded.position, used = excluded.used, at = excluded.at
+)
+UPDATE {schema}.generation g SET closed = true,
+	position = coalesce(l.after, g.position), used = coalesce(l.used, g.used), at = greatest(g.at, l.at)
 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[])
 AS t (limit_name, key, period_start, period_end, generation)
+LEFT JOIN last l USING (limit_name, key, period_start, period_end, generation)
 WHERE (g.limit_name, g.key, g.period_start, g.period_end, g.generation) = (t.limit_name, t.key, t.period_start, t.period_end, t.generation)`
 
 	// insertGenerations begins generations with what was used, up to maxBase.
@@ -124,12 +139,12 @@ WHERE (g.limit_name, g.key, g.period_start, g.period_end, g.generation) = (t.lim
 WITH made AS (
 	INSERT INTO {schema}.generation (limit_name, key, period_start, period_end, generation, base, position, used, at)
 	SELECT a.limit_name, a.key, a.period_start, a.period_end, a.generation, b.base, a.generation << 36, b.base, 'epoch'
-	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[]) AS t (limit_name, key, period_start, period_end, floor)
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS t (limit_name, key, period_start, period_end)
 	JOIN {schema}.account a USING (limit_name, key, period_start, period_end)
 	CROSS JOIN LATERAL (
 		SELECT coalesce(sum(g.used - g.base), 0)::bigint AS total FROM {schema}.generation g
 		WHERE (g.limit_name, g.key, g.period_start, g.period_end) = (a.limit_name, a.key, a.period_start, a.period_end)) s
-	CROSS JOIN LATERAL (SELECT least(greatest(s.total, t.floor), 2251799813685247) AS base) b
+	CROSS JOIN LATERAL (SELECT least(greatest(s.total, 0), 2251799813685247) AS base) b
 	RETURNING *
 )
 SELECT t.n, made.generation, made.base
@@ -170,23 +185,22 @@ func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, a
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return compareAccounts(&openings[i].account, &openings[j].account) })
-	var all, closing accountColumns
-	var generations, floors []int64
+	var all accountColumns
+	var closing stateColumns
 	for _, i := range order {
 		all.add(&openings[i].account)
-		floors = append(floors, openings[i].floor)
-		if openings[i].closes > 0 {
-			closing.add(&openings[i].account)
-			generations = append(generations, openings[i].closes)
+		if openings[i].closes != nil {
+			closing.add(openings[i].closes)
 		}
 	}
 	var batch pgx.Batch
 	batch.Queue(l.text.accounts, all.limits, all.keys, all.starts, all.ends)
-	if len(generations) > 0 {
-		batch.Queue(l.text.closing, closing.limits, closing.keys, closing.starts, closing.ends, generations)
+	if len(closing.keys) > 0 {
+		batch.Queue(l.text.closing, closing.limits, closing.keys, closing.starts, closing.ends, closing.generations,
+			closing.positions, closing.used, closing.at, closing.days)
 	}
 	found := 0
-	batch.Queue(l.text.begin, all.limits, all.keys, all.starts, all.ends, floors).Query(func(rows pgx.Rows) error {
+	batch.Queue(l.text.begin, all.limits, all.keys, all.starts, all.ends).Query(func(rows pgx.Rows) error {
 		var n, generation, base int64
 		_, err := pgx.ForEachRow(rows, []any{&n, &generation, &base}, func() error {
 			answers[order[n-1]] = begun{generation: generation, total: base}

@@ -38,13 +38,18 @@ const (
 	// Reconcile repairs it: the account goes on with what the ledger says.
 	CauseForked Cause = "forked"
 
-	// CauseForgotten: the store does not know the account, or has lost a part of it that the ledger
-	// has. The next request restores it.
+	// CauseForgotten: the store does not know the account, or not for sure, since it has started or taken over
+	// after it was charged. The next request restores it, with what the ledger says.
 	CauseForgotten Cause = "forgotten"
 
 	// CauseBehind: generations of the account that were written late are in the ledger, and not in
 	// the store, which can grant them again.
 	CauseBehind Cause = "behind"
+
+	// CauseAhead: the store has used more than all generations of the account in the ledger, since units of
+	// an earlier one were given back, and that was written late. Reconcile repairs it: the account goes on with
+	// what the ledger says.
+	CauseAhead Cause = "ahead"
 
 	// CauseUnknownKey: the ledger knows of the account's key only its hash, because the key is
 	// too long. Such accounts are not compared.
@@ -159,7 +164,7 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 			case CauseNotFlushed:
 				positions = append(positions, positionIn(k, s.account, v))
 				d.Repaired = true
-			case CauseForked, CauseBehind:
+			case CauseForked, CauseBehind, CauseAhead:
 				rule := k.declared()
 				t := b.rules.make(&rule)
 				var o *restoring
@@ -242,14 +247,21 @@ func (s *standing) compare(v *view) Cause {
 		l := &s.lives[i]
 		switch {
 		case l.generation != n:
-		case l.closed:
-			return CauseForked
-		case l.position > v.Position:
+		case v.Stale && (l.closed || l.position >= v.Position):
+			if s.total == v.Used {
+				return "" // the next request has it go on with that
+			}
+			return CauseForgotten
+		case l.closed || l.position > v.Position || l.position == v.Position && l.used != v.Used:
 			return CauseForked
 		case l.position < v.Position && (v.Position != n<<generationShift|1 || v.Used != l.used): // else it has just begun
 			return CauseNotFlushed
+		case v.Stale:
+			return CauseForgotten
 		case v.Used < s.total:
 			return CauseBehind
+		case v.Used > max(s.total, 0):
+			return CauseAhead
 		default:
 			return ""
 		}
@@ -272,8 +284,13 @@ func differenceOf(s *standing, cause Cause, v *view) Difference {
 		d.Reason = "the store has lost changes that are in the ledger, and was charged since"
 	case CauseForgotten:
 		d.Reason = "the store does not know the account; its next request restores it"
+		if v.Stale {
+			d.Reason = "the store has the account from before it started or took over; its next request restores it"
+		}
 	case CauseBehind:
 		d.Reason = fmt.Sprintf("%d units were written late, and the store can grant them again", s.total-v.Used)
+	case CauseAhead:
+		d.Reason = fmt.Sprintf("%d units were given back, which was written late, and the store still has them", v.Used-s.total)
 	case CauseUnknownKey:
 		d.Reason = "the key is too long to be in the ledger"
 	case CauseUnknownLimit:

@@ -95,7 +95,7 @@ func (c *call) unknown(i int, results []store.Result) bool {
 // note remembers the states of the accounts that the store has told.
 func (s *bookStore) note(c *call, results []store.Result) {
 	for i, t := range c.twins {
-		if t != nil && c.accounts[i].Position > 0 {
+		if t != nil && c.accounts[i].Position > 0 && !c.accounts[i].Stale {
 			v := viewOf(&results[i], &c.accounts[i])
 			s.book.table.note(t, c.checks[i].Key, &v)
 		}
@@ -332,7 +332,8 @@ func (s *bookStore) restore(ctx context.Context, c *call, results []store.Result
 	all := waiting[:0]
 	for i := range c.checks {
 		if c.unknown(i, results) {
-			r, err := s.book.opener.request(c.twins[i], c.checks[i].Key, &results[i])
+			v := viewOf(&results[i], c.checks[i].Account)
+			r, err := s.book.opener.request(c.twins[i], c.checks[i].Key, &v)
 			if err != nil {
 				return &store.Error{Class: store.ClassLedger, Err: err}
 			}

@@ -32,13 +32,16 @@ used in Redis with those in PostgreSQL. Why they differ:
 
   not flushed    Redis has charged what is not in PostgreSQL. An application ended before
                  it could write it, or can't. --repair writes it.
-  forked         Redis has lost what is in PostgreSQL and was charged since: a replica
-                 took over, or a backup was restored. --repair has the account go on
-                 with what PostgreSQL says.
+  forked         Redis has lost what is in PostgreSQL and was charged since: keys were
+                 written back, or a replica took over that could not show it. --repair
+                 has the account go on with the larger use of both.
+  ahead          units were given back, which came late to PostgreSQL, and Redis
+                 still has them. --repair tells Redis.
   behind         PostgreSQL got units late that Redis does not know, and can grant
                  again. --repair tells Redis.
-  forgotten      Redis does not have the account. That is no harm: its next request
-                 restores it from PostgreSQL.
+  forgotten      Redis does not have the account, or has it from before it started or
+                 took over, with less. That is no harm: its next request restores it
+                 from PostgreSQL.
   unknown limit  no application has declared the limit's period, or this machine
                  does not know its time zone: it was not compared.
   unknown key    the key is too long to be in PostgreSQL: it was not compared.
@@ -49,7 +52,7 @@ hundred accounts at a time. An account that only Redis has, since PostgreSQL was
 restored from a backup, is written when it is charged again.
 
 It ends with 3 if differences are left that don't go away by themselves: not flushed,
-forked, behind or unknown limit; or if Redis has none of the accounts.`,
+forked, behind, ahead or unknown limit; or if Redis has none of the accounts.`,
 		Example: `  weblimit quota reconcile
   weblimit quota reconcile --repair
   weblimit quota reconcile --json | jq '.differences[] | {tenant, cause}'`,
@@ -98,6 +101,8 @@ type reconciliationJSON struct {
 	Differences []differenceJSON    `json:"differences"`
 	More        bool                `json:"more"`
 	Empty       bool                `json:"redis_has_none"`
+
+	none int // accounts that Redis does not have
 }
 
 // accountID names an account.
@@ -144,7 +149,7 @@ func (a *app) reconcile(ctx context.Context, l *ledger, r *reconciling) error {
 	})
 	answer.Accounts = sum.Accounts
 	uncompared := answer.Causes[quota.CauseUnknownKey] + answer.Causes[quota.CauseUnknownLimit]
-	answer.Empty = answer.Causes[quota.CauseForgotten] > 0 && answer.Causes[quota.CauseForgotten] == sum.Accounts-uncompared
+	answer.Empty = answer.none > 0 && answer.none == sum.Accounts-uncompared
 	if err != nil {
 		return err
 	}
@@ -167,13 +172,18 @@ func (a *app) reconcile(ctx context.Context, l *ledger, r *reconciling) error {
 
 func idOf(d *quota.Difference) accountID { return accountID{d.Limit, d.Tenant, d.Start} }
 
+// fleeting are the causes of differences that a flush or a repair ends.
+var fleeting = []quota.Cause{quota.CauseNotFlushed, quota.CauseForked, quota.CauseBehind, quota.CauseAhead}
+
 // isFleeting reports whether a difference may be gone in a moment.
 func isFleeting(c quota.Cause) bool {
-	return c == quota.CauseNotFlushed || c == quota.CauseForked || c == quota.CauseBehind
+	return slices.Contains(fleeting, c)
 }
 
 func (j *reconciliationJSON) add(d *quota.Difference, most int) {
-	j.Causes[d.Cause]++
+	if j.Causes[d.Cause]++; d.Cause == quota.CauseForgotten && d.Position == 0 {
+		j.none++
+	}
 	if d.Repaired {
 		j.Repaired++
 	}
@@ -189,7 +199,10 @@ func (j *reconciliationJSON) add(d *quota.Difference, most int) {
 
 // left reports whether somebody should look.
 func (j *reconciliationJSON) left() bool {
-	n := j.Causes[quota.CauseNotFlushed] + j.Causes[quota.CauseForked] + j.Causes[quota.CauseBehind] - j.Repaired
+	n := -j.Repaired
+	for _, c := range fleeting {
+		n += j.Causes[c]
+	}
 	return n > 0 || j.Causes[quota.CauseUnknownLimit] > 0 || j.Empty
 }
 
@@ -210,7 +223,11 @@ func (a *app) writeReconciliation(l *ledger, j *reconciliationJSON, r *reconcili
 			d := &j.Differences[i]
 			inRedis, style := grouped(d.Store), show.Yellow
 			switch d.Cause {
-			case quota.CauseForgotten, quota.CauseUnknownKey:
+			case quota.CauseForgotten:
+				if style = show.Dim; d.Store == 0 {
+					inRedis = "-"
+				}
+			case quota.CauseUnknownKey:
 				inRedis, style = "-", show.Dim
 			case quota.CauseUnknownLimit:
 				inRedis = "-"

@@ -48,7 +48,8 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 		}
 		if j.Op == refund && j.isUnrefunded(a, &checks[i], &results[i]) {
 			results[i].Unknown = true // else as it was, to be refunded later
-			tellUnknown(&checks[i])
+			reading := readingOf(a, checks[i].Rule)
+			checks[i].Tell(&reading)
 			continue
 		}
 		j.result(a, &checks[i], granted, 0, &results[i])
@@ -154,13 +155,30 @@ func (j *job) fits(a script.Answer, check *store.Check) int {
 // isUnknown reports whether a check is of an account that the store does not know. Then nothing of
 // a take was charged, whether the check is enforced or not.
 func (j *job) isUnknown(a script.Answer, check *store.Check) bool {
-	return check.Rule.Algorithm == store.Ledger && check.Cost > 0 && a.Number(2) == 0
+	return check.Cost > 0 && isUnknownLedger(a, check)
+}
+
+// isUnknownLedger reports whether an answer says that the store does not know a check's account.
+func isUnknownLedger(a script.Answer, check *store.Check) bool {
+	if check.Rule.Algorithm != store.Ledger {
+		return false
+	}
+	reading := readingOf(a, check.Rule)
+	return reading.IsUnknown()
+}
+
+// readingOf returns the numbers of an answer.
+func readingOf(a script.Answer, rule *store.Rule) (reading store.Reading) {
+	for k := range script.Numbers(rule.Algorithm) {
+		reading.Numbers[k] = a.Number(k)
+	}
+	return reading
 }
 
 // isUnrefunded reports whether a refund was left out, because the account that was charged is
 // unknown now.
 func (j *job) isUnrefunded(a script.Answer, check *store.Check, charged *store.Result) bool {
-	if check.Rule.Algorithm != store.Ledger || a.Number(2) != 0 {
+	if !isUnknownLedger(a, check) {
 		return false
 	}
 	_, end := check.Rule.PeriodOf(charged)
@@ -174,9 +192,6 @@ func (j *job) isTentative(a script.Answer, check *store.Check) bool {
 	return !check.Shadow && check.Cost <= check.Rule.Burst && (a.Tentative() || j.leavesHold && a.Fits() > 0)
 }
 
-// tellUnknown says that the store does not know a check's account.
-func tellUnknown(check *store.Check) { check.Tell(&store.Reading{}) }
-
 // result turns the script's answer to a check into its result, and sets its account. granted is how many
 // of the equal jobs were charged, and blocked for how many microseconds the key is
 // blocked.
@@ -185,14 +200,12 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	// A shadow check that does not fit is not charged, even if the job is granted.
 	repeated := check.Once != nil && fits == script.Repeated && (j.Op == take || j.Op == peek)
 	charged := j.Op == charge || j.Op == renew || j.Op == restore && fits > 0 || !repeated && j.Op == take && j.before < granted && j.before < fits
-	reading := store.Reading{At: j.at, Charged: charged, Blocked: blocked}
 	numbers := a
 	if charged { // the script gives both readings of a log, before the charge and after
 		numbers = a.After(j.Op, rule.Algorithm)
 	}
-	for k := range script.Numbers(rule.Algorithm) {
-		reading.Numbers[k] = numbers.Number(k)
-	}
+	reading := readingOf(numbers, rule)
+	reading.At, reading.Charged, reading.Blocked = j.at, charged, blocked
 	if j.logLengths != nil && isLog(rule) {
 		j.logLengths.note(rule, reading.Numbers[0])
 	}

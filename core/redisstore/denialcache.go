@@ -114,7 +114,7 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 		passed := time.Duration(max(now-e.received, 0)).Truncate(time.Microsecond)
 		for k := range checks {
 			results[k] = afterTime(&e.results[k], passed)
-			tellUnknown(&checks[k]) // the denial is of an earlier state
+			checks[k].Tell(&store.Reading{}) // the denial is of an earlier state
 		}
 		if !isDenied(checks, results) {
 			clear(results)

@@ -129,7 +129,11 @@ type layout struct {
 	waited   time.Duration // since the last step
 	steps    []layoutStep
 	recorded []layoutStep // of the file that is to be read; nil when writing
+	history  string       // the server's, as records have it, which files call historyWord
 }
+
+// historyWord stands in files for the history of a server, which is random. It has as many bytes.
+const historyWord = "history"
 
 // layoutStep is one call.
 type layoutStep struct {
@@ -143,6 +147,10 @@ const layoutStart = 1_800_264_000_000_000
 func newLayout(t *testing.T) *layout {
 	l := &layout{t: t, client: redistest.Shared(t).Client(t), prefix: redistest.Prefix(t), now: layoutStart}
 	l.store = NewAt(l.client, func() int64 { return l.now }, Config{Prefix: l.prefix})
+	info := must.Get(l.client.InfoMap(t.Context(), "replication").Result())(t)
+	history := must.Get(hex.DecodeString(info["Replication"]["master_replid"][:12]))(t)
+	slices.Reverse(history) // little-endian
+	l.history = string(append(history, 0))
 	return l
 }
 
@@ -175,7 +183,10 @@ func (l *layout) renew(c charged) charged { return l.ask("renew", c, l.store.Ren
 
 // tell restores an account in the present period.
 func (l *layout) tell(check store.Check, used, generation, expect int64) {
-	from := []store.Restoration{{Used: used, Generation: generation, Expect: expect, Ends: check.Rule.PeriodEnd(l.now)}}
+	var account store.Account
+	peek := []store.Check{{Key: check.Key, Rule: check.Rule, Account: &account}}
+	must.OK(l.t, l.store.Peek(l.t.Context(), peek, make([]store.Result, 1)))
+	from := []store.Restoration{{Used: used, Generation: generation, Expect: expect, Ends: check.Rule.PeriodEnd(l.now), History: account.History}}
 	l.ask(fmt.Sprintf("restore %d used as generation %d after %d,", used, generation, expect), charged{checks: []store.Check{check}},
 		func(ctx context.Context, checks []store.Check, results []store.Result) error {
 			return l.store.Restore(ctx, checks, from, results)
@@ -288,7 +299,7 @@ func (l *layout) restore() {
 		l.client.Del(l.t.Context(), key)
 	}
 	for key, value := range l.recorded[len(l.steps)-1].values {
-		must.OK(l.t, l.client.Set(l.t.Context(), l.prefix+key, value, time.Hour).Err())
+		must.OK(l.t, l.client.Set(l.t.Context(), l.prefix+key, strings.ReplaceAll(value, historyWord, l.history), time.Hour).Err())
 	}
 }
 
@@ -298,7 +309,7 @@ func (l *layout) end(did string) {
 	for _, key := range l.keys() {
 		value := must.Get(l.client.Get(l.t.Context(), key).Result())(l.t)
 		must.Equal(l.t, "a value of version", value[0], script.Version)
-		step.values[strings.TrimPrefix(key, l.prefix)] = value
+		step.values[strings.TrimPrefix(key, l.prefix)] = strings.ReplaceAll(value, l.history, historyWord)
 	}
 	l.steps = append(l.steps, step)
 }

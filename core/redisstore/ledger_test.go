@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
@@ -24,10 +25,11 @@ func ledgerOf(t *testing.T, limit core.Limit) *core.Rule {
 }
 
 // restoreAs restores the account of a check as unknown.
-func restoreAs(t *testing.T, s store.Restorer, c core.Check, used, generation int64) core.Result {
+func restoreAs(t *testing.T, s *redisstore.Store, c core.Check, used, generation int64) core.Result {
 	t.Helper()
 	results := make([]core.Result, 1)
-	from := []store.Restoration{{Used: used, Generation: generation, Ends: c.Rule.PeriodEnd(time.Now().UnixMicro())}}
+	history := storetest.HistoryOf(t, s, c)
+	from := []store.Restoration{{Used: used, Generation: generation, Ends: c.Rule.PeriodEnd(time.Now().UnixMicro()), History: history}}
 	must.OK(t, s.Restore(t.Context(), []core.Check{c}, from, results))
 	return results[0]
 }
@@ -162,7 +164,7 @@ func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
 		c := checkOf(key, plan, 1)
 		c.Account = &store.Account{Position: 99} // of an earlier call
 		checks = append(checks, c)
-		from = append(from, store.Restoration{Used: int64(i), Generation: int64(i) + 1, Ends: plan.PeriodEnd(time.Now().UnixMicro())})
+		from = append(from, store.Restoration{Used: int64(i), Generation: int64(i) + 1, Ends: plan.PeriodEnd(time.Now().UnixMicro()), History: storetest.HistoryOf(t, s, c)})
 	}
 	must.OK(t, client.LPush(t.Context(), prefix+"{"+string(checks[2].Key)+"}", "another application's").Err())
 	results := make([]core.Result, len(checks))

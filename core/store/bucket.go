@@ -11,7 +11,7 @@ import "github.com/weblimit/weblimit/internal/integer"
 //	sliding window  X: units used in the current window, Y: in the one before it
 //	sliding log     X: units used; the entries are in Log
 //	concurrency     X: slots held; the entries are in Log
-//	ledger          X: units used in the window that ends at Expires, Y: the position
+//	ledger          X: units used in the window that ends at Expires, Y: the position, which is one of History
 //
 // The zero Bucket is unused. A bucket that has expired means the same as the zero Bucket,
 // so a store can drop it, but that of a ledger had better be kept until [Bucket.KeptUntil]. A
@@ -24,6 +24,7 @@ type Bucket struct {
 	X, Y    int64
 	Form    Form
 	Log     []Entry // oldest first
+	History int64   // see Account.History; a store that has none need not keep it
 }
 
 // Form is the part of a rule that is needed to read a bucket which was written under it.

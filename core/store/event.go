@@ -22,6 +22,7 @@ const (
 	EventLedgerBack      // it has answered again
 	EventAccountsWaiting // accounts of a quota.Book that are not remembered in this process, which is full; the store knows them
 	EventAccountsForked  // accounts of which the store had lost changes that the ledger has
+	EventFailoversUnseen // the store of a quota.Book can't tell when another server takes over, and what is lost then; said once
 	EventNoticesFailing  // attempts to deliver notices of a quota.Book failed; they are tried again
 	EventNoticesDead     // a notice of a quota.Book is not tried any more
 	EventExportFailing   // a receiver did not accept usage of a quota.Book, which is sent again
@@ -43,6 +44,7 @@ var eventKinds = [...]string{
 	EventLedgerBack:      "ledger back",
 	EventAccountsWaiting: "accounts waiting",
 	EventAccountsForked:  "accounts forked",
+	EventFailoversUnseen: "failovers unseen",
 	EventNoticesFailing:  "notices failing",
 	EventNoticesDead:     "notices dead",
 	EventExportFailing:   "export failing",

@@ -19,6 +19,10 @@ import (
 // A store that has lost a bucket, or that never had it, does not know what the account has used.
 // Then Y is 0, and the account is unknown until a [Restorer] is told. What a bucket was charged
 // under another algorithm or in other periods stays in X, and counts when it is restored.
+//
+// A server that takes over for another one, or starts again, may have an older state of the bucket, and
+// would give its positions a second time, to other changes. So a bucket has the history of the server that began its
+// generation, and under another history it is unknown, too: it is stale.
 
 const (
 	// changeBits is how much of a position counts changes. With the generation, a position is
@@ -114,9 +118,16 @@ func (ledger) bringBack(r *Rule, b *Bucket, now int64) bool {
 	return true
 }
 
+// read does not know the present history: see State.read.
 func (ledger) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
-	n[0], n[1], n[2] = b.X, b.Expires-now, b.Y
+	n[0], n[1], n[2], n[3] = b.X, b.Expires-now, b.Y, 0
 }
+
+// staleBit flags the number of a reading that has the history: the position beside it is of another one.
+const staleBit = 1
+
+// isKnown reports whether the numbers of a reading are those of a known account.
+func (ledger) isKnown(n *[4]int64) bool { return n[2] > 0 && n[3]&staleBit == 0 }
 
 // charge leaves the bucket of an unknown account unknown: it has adopted what was used under
 // other numbers.
@@ -134,16 +145,16 @@ func (ledger) refund(r *Rule, b *Bucket, _, cost, at int64) {
 	}
 }
 
-func (ledger) remaining(r *Rule, n *[4]int64) int64 {
-	if n[2] == 0 {
+func (l ledger) remaining(r *Rule, n *[4]int64) int64 {
+	if !l.isKnown(n) {
 		return 0
 	}
 	return r.Burst - n[0]
 }
 
-func (ledger) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
+func (l ledger) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
 	switch {
-	case n[2] == 0:
+	case !l.isKnown(n):
 		return unknownRetry.Microseconds()
 	case cost <= r.Burst-n[0]:
 		return 0
@@ -156,9 +167,33 @@ func (c *Check) Tell(reading *Reading) {
 	if c.Account == nil || c.Rule.Algorithm != Ledger {
 		return
 	}
-	*c.Account = Account{Used: reading.Numbers[0], Position: reading.Numbers[2]}
+	n := &reading.Numbers
+	*c.Account = Account{Used: n[0], Position: n[2], History: n[3] >> 1, Stale: n[3]&staleBit != 0}
 	if c.Account.Position == 0 {
 		c.Account.Used = 0
+	}
+}
+
+// IsUnknown reports whether a reading of a [Ledger] is that of an account that the store does not know.
+func (r *Reading) IsUnknown() bool { return !ledger{}.isKnown(&r.Numbers) }
+
+// setAside makes the bucket of a stale account one of an unknown account, and keeps its position.
+func (s *State) setAside(r *Rule) {
+	if s.stale = 0; r.Algorithm == Ledger && s.Bucket.Y > 0 && s.Bucket.History != s.History {
+		s.stale, s.Bucket.Y = s.Bucket.Y, 0
+	}
+}
+
+// read reads the bucket, and the history beside it. A bucket that is still stale has its position again.
+func (s *State) read(r *Rule, now, cost int64) {
+	s.Bucket.Read(r, now, cost, &s.reading)
+	if r.Algorithm != Ledger {
+		return
+	}
+	n := &s.reading.Numbers
+	if n[3] = s.History << 1; s.stale != 0 && s.Bucket.Y == 0 {
+		s.Bucket.Y, n[2] = s.stale, s.stale
+		n[3] |= staleBit
 	}
 }
 

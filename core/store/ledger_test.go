@@ -73,7 +73,7 @@ func TestAGenerationEndsBeforeItsChangesDo(t *testing.T) {
 		t.Fatalf("after the last change: %+v, %+v", results[0], account)
 	}
 	Restore(now, checks, []Restoration{{Used: 8, Generation: 6, Ends: results[0].Ends()}}, states, results)
-	if !results[0].Charged || account != (Account{8, 6<<changeBits | 1}) {
+	if !results[0].Charged || account != (Account{Used: 8, Position: 6<<changeBits | 1}) {
 		t.Fatalf("restored: %+v, %+v", results[0], account)
 	}
 }

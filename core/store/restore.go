@@ -9,9 +9,10 @@ import (
 // with [RestorerOf].
 type Restorer interface {
 	// Restore tells the store what accounts have used. It changes the account of checks[i] if its
-	// generation is from[i].Expect, its period ends at from[i].Ends, and its position is
-	// from[i].Position if that is set, and leaves it alone otherwise. So of many processes that restore one account, one wins, and repeating a call
-	// changes nothing. Each account is restored for itself.
+	// generation is from[i].Expect, its period ends at from[i].Ends, its position is
+	// from[i].Position if that is set, and the server's history is from[i].History. It leaves the account alone otherwise.
+	// So of many processes that restore one account, one wins, repeating a call
+	// changes nothing, and no generation begins twice, on two servers. Each account is restored for itself.
 	//
 	// results[i] is the state of the account after that, whoever restored it, and
 	// results[i].Charged says whether this call did; checks[i].Account has its numbers. Restore reads neither the costs of the
@@ -21,13 +22,17 @@ type Restorer interface {
 
 // Restoration is what a book knows of an account, for [Restorer].
 type Restoration struct {
-	Used       int64 // units used; more counts if the bucket was charged more under another algorithm
+	Used       int64 // units used; without Position, more counts if the bucket was charged more
 	Generation int64 // of the account from now on, above Expect and up to MaxGeneration
 	Expect     int64 // generation that the store has of the account; 0 if the account is unknown
 
 	// Position is a position of generation Expect, or 0. If it is set, the account is only changed if
-	// it still has that position, so that nothing is charged to it that the book does not know.
+	// it still has that position, so that nothing is charged to it that the book does not know. Then it
+	// has used just Used. A stale account is only restored with its position.
 	Position int64
+
+	// History is that of the account which the restoration is an answer to: Account.History.
+	History int64
 
 	// Ends is when the account's period ends, in microseconds since the epoch: Result.Ends of the
 	// result that was unknown. A book may take so long to look up one period that the store's
@@ -70,6 +75,8 @@ func ValidRestore(checks []Check, from []Restoration, results []Result) error {
 			wrong = fmt.Sprintf("generation %d can't follow %d: it must be above, and at most %d", f.Generation, f.Expect, MaxGeneration)
 		case f.Position != 0 && Generation(f.Position) != f.Expect:
 			wrong = fmt.Sprintf("position %d is none of generation %d", f.Position, f.Expect)
+		case f.History < 0:
+			wrong = fmt.Sprintf("a server has no history %d", f.History)
 		case f.Ends <= 0:
 			wrong = "a restoration must say when the period ends"
 		}
@@ -88,16 +95,23 @@ func Restore(now int64, checks []Check, from []Restoration, states []State, resu
 		c, s := &checks[i], &states[i]
 		s.unchanged()
 		s.open(c, now)
-		s.changed(c, now, s.Bucket.restore(&from[i]), &results[i])
+		s.changed(c, now, s.restore(&from[i]), &results[i])
 	}
 }
 
 // restore begins a generation of an opened bucket, and reports whether it has.
-func (b *Bucket) restore(from *Restoration) bool {
-	if b.Expires != from.Ends || Generation(b.Y) != from.Expect || from.Position > 0 && b.Y != from.Position {
+func (s *State) restore(from *Restoration) bool {
+	b, position := &s.Bucket, max(s.Bucket.Y, s.stale)
+	switch {
+	case b.Expires != from.Ends || s.History != from.History || Generation(position) != from.Expect:
 		return false
+	case from.Position > 0 && position != from.Position || s.stale > 0 && from.Position == 0:
+		return false
+	case from.Position == 0:
+		b.X = max(b.X, from.Used)
+	default:
+		b.X = from.Used
 	}
-	b.X = max(b.X, from.Used)
-	b.Y = from.Generation<<changeBits | 1
+	b.Y, b.History = from.Generation<<changeBits|1, s.History
 	return true
 }

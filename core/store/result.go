@@ -33,7 +33,7 @@ func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 		remaining = slidingWindow{}.remaining(r, &reading.Numbers)
 	case Ledger:
 		remaining = ledger{}.remaining(r, &reading.Numbers)
-		if reading.Numbers[2] == 0 {
+		if reading.IsUnknown() {
 			result.Unknown, result.Charged = true, false
 		}
 	}

@@ -19,6 +19,10 @@ type State struct {
 	Penalty Penalty // of the check's key and rule, if the rule is Penalized
 	Mark    Mark    // of the check's operation, if it has Once
 
+	// History is the store's present one: see Account.History. Defaults to 0, for a store whose data is always the
+	// latest, or that can't tell.
+	History int64
+
 	// The records to be written back. A bucket that is Unused and a zero penalty can be
 	// removed instead; a zero mark must be removed. All records can be removed when they
 	// expire.
@@ -26,6 +30,7 @@ type State struct {
 
 	reading                   Reading
 	fits, converted, repeated bool
+	stale                     int64 // the position of a stale account while its bucket is set aside
 }
 
 // Decide decides checks together at a time in microseconds since the epoch: as Take of
@@ -41,7 +46,7 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 		}
 		s.repeated = c.Once != nil && s.Mark.Expires > now && s.Mark.Repeats < c.Rule.Repeats
 		s.Judge(c.Rule, s.cost(c), now, c.Rule.Offset(c.Key))
-		if s.Bucket.isUnknown(c.Rule) && c.Cost > 0 {
+		if c.Rule.Algorithm == Ledger && c.Cost > 0 && s.reading.IsUnknown() {
 			s.fits, s.repeated, unknown = false, false, true
 		}
 		if c.Rule.Penalized() && c.Cost > 0 {
@@ -49,7 +54,7 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 			if s.repeated && s.reading.Blocked > 0 && s.Mark.Expires <= s.Penalty.Until {
 				// At the end of the block the operation is charged as a new one.
 				s.repeated = false
-				s.Bucket.Read(c.Rule, now, c.Cost, &s.reading)
+				s.read(c.Rule, now, c.Cost)
 			}
 		}
 		granted = granted && (s.fits || c.Shadow)
@@ -111,8 +116,9 @@ func (s *State) Judge(r *Rule, cost, now, offset int64) (fits bool) {
 		return s.fits
 	}
 	s.converted = s.Bucket.Open(r, now, offset)
+	s.setAside(r)
 	s.reading.Charged, s.reading.Blocked = false, 0
-	s.Bucket.Read(r, now, cost, &s.reading)
+	s.read(r, now, cost)
 	s.fits = r.Fits(cost, &s.reading)
 	return s.fits
 }
@@ -128,7 +134,7 @@ func (s *State) Commit(r *Rule, cost, now int64, granted bool) (changed bool) {
 		n[0], n[1] = r.setDebt(&s.Bucket, now, n[0]*r.ints.Rate+n[1]+cost*r.ints.Unit)
 	case charged:
 		s.Bucket.Charge(r, now, cost)
-		s.Bucket.Read(r, now, cost, &s.reading)
+		s.read(r, now, cost)
 	}
 	s.BucketChanged = charged || s.converted
 	return s.BucketChanged
@@ -188,7 +194,7 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 		if _, end := c.Rule.PeriodOf(r); s.Bucket.isUnknown(c.Rule) && end == s.Bucket.Expires {
 			s.BucketChanged = true // it may have been converted
 			r.Unknown = true
-			s.Bucket.Read(c.Rule, now, 0, &s.reading)
+			s.read(c.Rule, now, 0)
 			c.Tell(&s.reading)
 			continue
 		}
@@ -266,13 +272,16 @@ func UnblockKeys(states []State) {
 
 func (s *State) unchanged() { s.BucketChanged, s.PenaltyChanged, s.MarkChanged = false, false, false }
 
-func (s *State) open(c *Check, now int64) { s.Bucket.Open(c.Rule, now, c.Rule.Offset(c.Key)) }
+func (s *State) open(c *Check, now int64) {
+	s.Bucket.Open(c.Rule, now, c.Rule.Offset(c.Key))
+	s.setAside(c.Rule)
+}
 
 // changed marks the bucket as changed, and sets the result after the change.
 func (s *State) changed(c *Check, now int64, charged bool, result *Result) {
 	s.BucketChanged = true
 	s.reading.Charged, s.reading.Blocked = charged, 0
-	s.Bucket.Read(c.Rule, now, 0, &s.reading)
+	s.read(c.Rule, now, 0)
 	c.Rule.Answer(0, &s.reading, result)
 	c.Tell(&s.reading)
 }

@@ -129,6 +129,15 @@ type Account struct {
 	// Position is above those of all earlier states of the account. It is 0, and so is Used, if
 	// the store does not know the account, or repeats a denial without asking (Result.Cached).
 	Position int64
+
+	// History stands for the history that the server's data is a part of. It changes when another
+	// server takes over, or the same one starts again: then changes may be missing, and positions may be given a
+	// second time. It is 0 if the store can't tell.
+	History int64
+
+	// Stale says that the account was written in another history. Used and Position are from there, the
+	// result is Unknown, and nothing is charged before a [Restorer] has begun another generation.
+	Stale bool
 }
 
 // Result is a store's answer to one Check.
@@ -142,7 +151,7 @@ type Result struct {
 	Blocked   bool  // not Allowed because of a [Block], which may have begun with this check
 	Repeated  bool  // Allowed and not Charged, because the operation was charged before
 	Cached    bool  // repeats an earlier denial that is still valid; the server was not asked
-	Unknown   bool  // the check is a [Ledger] whose account the store does not know; see below
+	Unknown   bool  // the check is a [Ledger] whose account the store does not know, or not for sure; see below
 	Remaining int64 // units left, from 0 to Rule.Burst
 
 	// RetryAfter, when denied, is how long until the same cost fits and no block is in

@@ -88,7 +88,8 @@ func (o *Observer) StoreEvent(e core.Event) {
 	case core.EventLedgerOut, core.EventLedgerBack, core.EventAccountsWaiting, core.EventAccountsForked,
 		core.EventNoticesFailing, core.EventNoticesDead, core.EventExportFailing:
 		o.books.event(&o.metrics, &e)
-	case core.EventStoreError, core.EventOutageEnded, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn:
+	case core.EventStoreError, core.EventOutageEnded, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn,
+		core.EventFailoversUnseen:
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/quota"
 )
 
@@ -113,7 +114,7 @@ func TestThroughput(t *testing.T) {
 	ledger := must.Get(p.rules[0].Ledger())(t)
 	for _, key := range keys {
 		checks, results := []store.Check{{Key: key, Rule: ledger}}, make([]store.Result, 1)
-		from := []store.Restoration{{Generation: 1, Ends: ledger.PeriodEnd(time.Now().UnixMicro())}}
+		from := []store.Restoration{{Generation: 1, Ends: ledger.PeriodEnd(time.Now().UnixMicro()), History: storetest.HistoryOf(t, twin, checks[0])}}
 		if err := twin.Restore(t.Context(), checks, from, results); err != nil || !results[0].Charged {
 			t.Fatalf("%+v, %v", results, err)
 		}

@@ -20,6 +20,7 @@ var modelCalendars = []func(n int64) core.Limit{
 	func(n int64) core.Limit { return core.PerMonth(n, time.UTC) },
 	func(n int64) core.Limit { return core.PerBillingMonth(n, 31, Zone("Asia/Kolkata")) },
 	func(n int64) core.Limit { return core.PerBillingMonth(n, 14, time.UTC) },
+	func(n int64) core.Limit { return core.PerCalendarDay(n, time.UTC) },
 }
 
 // modelKind is the meaning of a limit of modelCalendars. The key is its unit in stores.
@@ -37,6 +38,7 @@ var modelKinds = sync.OnceValue(func() map[int64]modelKind {
 		{1, time.UTC},
 		{31, Zone("Asia/Kolkata")},
 		{14, time.UTC},
+		{0, time.UTC},
 	}
 	kinds := map[int64]modelKind{}
 	for i, limit := range modelCalendars {

@@ -86,13 +86,14 @@ func fresh(checks []core.Check) []core.Check {
 	return checks
 }
 
-// answersOf returns what a call has told.
+// answersOf returns what a call has told, without the history of a server, which is random.
 func answersOf(checks []core.Check, results []core.Result) []answer {
 	answers := make([]answer, len(checks))
 	for i := range answers {
 		answers[i] = answer{results[i], untold}
 		if a := checks[i].Account; a != nil {
 			answers[i].Account = *a
+			answers[i].History = 0
 		}
 	}
 	return answers
@@ -168,9 +169,26 @@ func (r *bookRig) restore(rule *core.Rule, key string, from store.Restoration) a
 
 func (r *bookRig) restoreAll(checks []core.Check, from []store.Restoration) []answer {
 	r.Helper()
+	from = slices.Clone(from)
+	for i := range from {
+		if i < len(checks) {
+			from[i].History = HistoryOf(r.rig, r.Store, checks[i])
+		}
+	}
 	return r.ask("restore", func(ctx context.Context, checks []core.Check, results []core.Result) error {
 		return r.restorer().Restore(ctx, checks, from, results)
 	}, checks)
+}
+
+// HistoryOf returns the history of the server that has the account of a check, for a restoration.
+func HistoryOf(tb testing.TB, s core.Store, c core.Check) int64 {
+	tb.Helper()
+	if c.Rule == nil || c.Rule.Algorithm != store.Ledger {
+		return 0
+	}
+	var a store.Account
+	must.OK(tb, s.Peek(context.Background(), []core.Check{{Key: c.Key, Rule: c.Rule, Account: &a}}, make([]core.Result, 1)))
+	return a.History
 }
 
 func (r *rig) restorer() store.Restorer {
@@ -295,9 +313,10 @@ func ledgerGenerations(r *bookRig) {
 	try(store.Restoration{Used: 20, Generation: 4, Expect: 2}, true, 20, position(4, 1)) // a fork that had used less
 	r.wantTake(plan, "k", 1, true, 79)
 	try(store.Restoration{Used: 50, Generation: 5, Expect: 4, Position: position(4, 1)}, false, 21, position(4, 2)) // it was charged
-	try(store.Restoration{Used: 20, Generation: 5, Expect: 4, Position: position(4, 2)}, true, 21, position(5, 1))
-	try(store.Restoration{Used: 10, Generation: store.MaxGeneration, Expect: 5}, true, 21, position(store.MaxGeneration, 1))
-	r.wantAccount("take", r.wantTake(plan, "k", 79, true, 0), 100, position(store.MaxGeneration, 2))
+	try(store.Restoration{Used: 20, Generation: 5, Expect: 4, Position: position(4, 2)}, true, 20, position(5, 1))  // with what was charged until then
+	try(store.Restoration{Used: 10, Generation: store.MaxGeneration, Expect: 5}, true, 20, position(store.MaxGeneration, 1))
+	try(store.Restoration{Used: 10, Generation: store.MaxGeneration, Expect: 5}, false, 20, position(store.MaxGeneration, 1)) // a repeat
+	r.wantAccount("take", r.wantTake(plan, "k", 80, true, 0), 100, position(store.MaxGeneration, 2))
 }
 
 func ledgerPeriods(r *bookRig) {
@@ -602,6 +621,7 @@ func ledgerRestoredOnce(r *bookRig) {
 				// Each has a generation of its own, as the ledger gives them out.
 				from := store.Restoration{Used: 100 * round, Generation: processes*round + n + 1, Ends: ends}
 				checks, results := fresh([]core.Check{{Key: []byte("k"), Rule: plan, Account: new(store.Account)}}), make([]core.Result, 1)
+				from.History = HistoryOf(r, r.Store, checks[0])
 				if err := r.restorer().Restore(context.Background(), checks, []store.Restoration{from}, results); err != nil {
 					r.Errorf("restore: %v", err)
 					return
@@ -788,6 +808,7 @@ func (s *sequence) restoreAccounts(checks []core.Check) {
 		case 2:
 			from[i].Used = 1 << 40
 		}
+		from[i].History = HistoryOf(s, s.Store, *c)
 		s.log("restore %s %s (%s) to %+v", c.Key, c.Rule.Name, describe(c.Rule), from[i])
 	}
 	checks, got := fresh(checks), make([]core.Result, len(checks))

@@ -557,7 +557,9 @@ func (m *model) restore(checks []core.Check, from []store.Restoration, now int64
 		restored := b.known>>36 == from[i].Expect && b.end == from[i].Ends && (from[i].Position == 0 || from[i].Position == b.known)
 		if restored {
 			b.known = from[i].Generation<<36 + 1
-			b.count[0] = max(b.count[0], from[i].Used)
+			if b.count[0] = max(b.count[0], from[i].Used); from[i].Position > 0 {
+				b.count[0] = from[i].Used
+			}
 			b.used = true
 		}
 		m.store(&c, b)

@@ -39,9 +39,9 @@ func answerLength(op Op, algorithm store.Algorithm) int {
 // Numbers returns how many numbers the reading of an algorithm has.
 func Numbers(algorithm store.Algorithm) int {
 	switch algorithm {
-	case store.SlidingLog:
+	case store.SlidingLog, store.Ledger:
 		return 4
-	case store.SlidingWindow, store.Ledger:
+	case store.SlidingWindow:
 		return 3
 	case store.PenaltyRecord:
 		return 1

@@ -59,7 +59,7 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	case Refund, Renew:
 		dst = appendNumber(dst, charged)
 	case Restore:
-		for _, n := range [...]int64{from.Ends, from.Generation, max(from.Expect, from.Position)} {
+		for _, n := range [...]int64{from.Ends, from.Generation, max(from.Expect, from.Position), from.History} {
 			dst = appendNumber(dst, n)
 		}
 	}

@@ -48,7 +48,7 @@ const (
 	recordHead   = 6             // limit, algorithm, sizes
 	penaltyState = 7 + 7 + 4 + 2 // when denials stop counting, when the block ends, denials, level
 	entryLength  = 7 + 2         // of a log
-	ledgerWidth  = 7 + 7         // units used, position
+	ledgerWidth  = 7             // of each of units used, position and history
 )
 
 // recordLength returns the length of the record at the beginning of what is left of a
@@ -68,6 +68,10 @@ func recordLength(record string) int {
 		return state + 4 + entryLength*(int(record[state+2])|int(record[state+3])<<8)
 	case store.SlidingWindow:
 		return state + 2*width
+	case store.Ledger:
+		if width == ledgerWidth { // else without a history
+			return state + 3*width
+		}
 	case store.PenaltyRecord:
 		return state + penaltyState
 	}

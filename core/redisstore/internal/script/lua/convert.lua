@@ -22,7 +22,7 @@ local units
 local rest, parts = 0, 1
 local x, y, entries = 0, 0, ''
 local same = oldTick == tick and oldUnit == per
-if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
+if kind == CALENDAR or kind == LEDGER then same = sub(value, form, f - 1) == sub(head, 7) end
 same = same and kind == algorithm and kind ~= TOKENBUCKET
 local logs = (kind == SLIDINGLOG or kind == CONCURRENCY) and (algorithm == SLIDINGLOG or algorithm == CONCURRENCY)
 if operation == REFUND and algorithm ~= LEDGER and not same and not logs then
@@ -49,7 +49,11 @@ if same then
   -- above twice the quota, too. It becomes 2^32-1, and counts as that if the quota is raised again.
   converted, ends = false, expiry
   if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
-  if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
+  if kind == LEDGER then
+    --> ledger.keep
+  elseif full < 2147483648 then
+    x, y = min(x, 4294967295), min(y, 4294967295)
+  end
 elseif algorithm == TOKENBUCKET then
   --> tokenbucket.open
 elseif algorithm == FIXEDWINDOW then

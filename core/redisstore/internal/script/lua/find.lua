@@ -38,6 +38,8 @@ while at <= #value do
     stop = used + 4 + ENTRY * unpack('<I2', value, used + 2)
   elseif kind == SLIDINGWINDOW then
     stop = used + 2 * width
+  elseif kind == LEDGER and width == 7 then
+    stop = used + 3 * width
   elseif kind == PENALTY then
     stop = used + 20
   else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER

@@ -42,7 +42,8 @@ local value, last                 -- of the key at work
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
-local generation, expect          -- of an account that is restored
+local generation, expect, restored -- of an account that is restored
+local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
 local farthest                    -- when a record can expire at most that is written now
 local penalties                   -- whether the group has penalties

@@ -49,6 +49,7 @@
 --          expect       number, in a restoration only: the generation or, from 2^36, the position that
 --                       there must be, or 0 if the account
 --                       must be unknown
+--          history      number, in a restoration only: the server's, which there must be
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
 --                       determines how records are stored; without it, full is the capacity
@@ -78,7 +79,7 @@
 --                       if its operation was charged before; plus 128 if it has no room for some of
 --                       them while the key has a hold. Then (7 each) the numbers of the check's
 --                       store.Reading, taken before a take or peek and after any other operation:
---                       3 of a sliding window or ledger; 4 of a sliding log, and in a take 4 more, taken
+--                       3 of a sliding window; 4 of a ledger, or of a sliding log, and in a take of one 4 more, taken
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
 --                       block ends, 0 if there is none. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
@@ -110,11 +111,12 @@
 --                          later than that, none are taken ahead before
 --          mark            (7) when the operation was charged, (2) repeats since then
 --          ledger          (7) units used, (7) position: generation × 2^36 plus the number of changes;
---                          0 if the account is unknown, since it was used under another algorithm
+--                          0 if the account is unknown, since it was used under another algorithm;
+--                          (7) history of the server that began the generation
 --          The width is 0 if there is nothing of that width, else 1, 2, 4 or 7. For the counts of
 --          a window it is at least 4, and holds twice the quota, which a charge can bring them
---          to. For a mark it is 9, and for a ledger
---          14: all of their state.
+--          to. For a mark it is 9: all of its state.
+--          For a ledger it is 7, or 14 in a record without a history.
 --
 --          A hold says that the key has charges that may still be given back: they belong to
 --          requests whose other slots have not answered yet. It is a sliding window of limit

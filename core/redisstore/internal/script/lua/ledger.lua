@@ -1,5 +1,10 @@
 -- Ledgers: core/store/ledger.go. They count like calendar windows, and count their changes, too. The
--- position y is the generation × 2^36 plus the number of changes, or 0 if the account is unknown.
+-- position y is the generation × 2^36 plus the number of changes, or 0 if the account is unknown. entries is
+-- the history of the server that began the generation. Under another one the account is stale: unknown,
+-- since changes of it may be missing, and its next positions may have been given before.
+--
+-- A history is the first 12 digits of the replication id, which a server changes when it takes over from another one
+-- and when it starts. The call asks once. It is 0 where the user may not, and then no account is stale.
 --
 -- format  reads:  tick, per, offset, now
 --         sets:   reads, writes, farthest
@@ -9,13 +14,15 @@
 --         sets:   begun: whether the account of the period that has begun since is known; then expires,
 --                 spare, x, y and held
 -- open    reads:  units, rest, full, tick, per, offset, now
---         sets:   x, y, ends
--- decide  reads:  expires, x, y; tick, per, capacity, full, cost, offset, charged, generation, expect,
+--         sets:   x, y, entries, ends
+-- keep    reads:  value, used, units, width
+--         sets:   x, y, entries
+-- decide  reads:  expires, x, y, entries; history; tick, per, capacity, full, cost, offset, charged, generation, expect,
 --                 operation, times, most, free, mark, pending, exceeded, now
---         sets:   fits, x, y, ends, answer; if the account is unknown: grant, exceeded, pending
+--         sets:   fits, x, y, entries, ends, answer; history; if the account is unknown: grant, exceeded, pending
 
 --# format
-reads, writes = '<I7I7I7', '<c0c0I7I7I7'
+reads, writes = '<I7I7I7I7', '<c0c0I7I7I7I7'
 --> calendar.farthest
 
 --# used
@@ -33,21 +40,34 @@ end
 
 --# open
 --> calendar.open
-y = 0                             -- the account is unknown
+y, entries = 0, 0                 -- the account is unknown
+
+--# keep
+x, y, entries = units, unpack('<I7', value, used + 7), 0 -- a record without a history
 
 --# decide
+if not history then
+  local info = redis.pcall('INFO', 'replication')
+  local id = type(info) == 'string' and string.find(info, 'master_replid:', 1, true)
+  history = id and tonumber(sub(info, id + 14, id + 25), 16) or 0
+end
 local over = expires
 if over == 0 then
   --> calendar.next
 end
 if y % 68719476736 > 68719475711 then y = 0 end -- 2^36 changes are nearly used up
+local stale = y > 0 and entries ~= history and y
+if stale then y = 0 end
+entries = history
 local p = y
 a = x
 b = fits
 if operation == RESTORE then
   b = 0
-  if over == charged and (expect < 68719476736 and math.floor(y / 68719476736) or y) == expect then
-    x, y, ends = math.max(x, cost), generation * 68719476736 + 1, over
+  if over == charged and restored == history
+    and (not stale and expect < 68719476736 and math.floor(y / 68719476736) or stale or y) == expect then
+    if expect < 68719476736 and x > cost then cost = x end
+    x, y, ends = cost, generation * 68719476736 + 1, over
     b = 1
   end
 elseif y == 0 then
@@ -72,4 +92,6 @@ elseif operation == REFUND and charged == over and x > 0 and cost > 0 then
   x, y, ends = x - math.min(x, cost), y + 1, over
 end
 if operation > PEEK then a, p = x, y else b = fits end
-answer = pack(answer and '<c0BI7I7I7' or '<I7BI7I7I7', answer or now, b, a, over - now, p)
+local told = history * 2
+if stale and y == 0 then p, told = stale, told + 1 end
+answer = pack(answer and '<c0BI7I7I7I7' or '<I7BI7I7I7I7', answer or now, b, a, over - now, p, told)

@@ -2,7 +2,7 @@
 --
 -- Reads:  ask, askAt, operation
 -- Sets:   askAt; algorithm, tick, per, capacity, cost, offset, head,
---         shadow, full, mark, charged, generation, expect, farthest; by algorithm reads and writes, or
+--         shadow, full, mark, charged, generation, expect, restored, farthest; by algorithm reads and writes, or
 --         guarded
 
 --# parse
@@ -11,7 +11,7 @@ shadow = algorithm > 127
 if shadow then algorithm = algorithm - 128 end
 if operation > CHARGE and operation ~= RESET then -- REFUND, RENEW, RESTORE
   charged, askAt = unpack('<d', ask, askAt)
-  if operation == RESTORE then generation, expect, askAt = unpack('<dd', ask, askAt) end
+  if operation == RESTORE then generation, expect, restored, askAt = unpack('<ddd', ask, askAt) end
 end
 mark, full = nil, capacity
 if algorithm > 63 then

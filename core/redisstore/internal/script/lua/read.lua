@@ -11,7 +11,7 @@
 --         logs            units                    entries              the entries
 --         penalty         denials count until      block ends           strikes, level
 --         mark            when it was charged      repeats              -
---         ledger          units of this window     position             -
+--         ledger          units of this window     position             history
 
 --# read
 local from, expires, x, y, entries = at, 0, 0, 0, ''
@@ -20,8 +20,10 @@ local strikes, level = 0, 0
 if state then
   if algorithm == TOKENBUCKET and per == 1 then
     expires, at = unpack('<I7', value, state)
-  elseif algorithm == SLIDINGWINDOW or algorithm == MARK or algorithm == LEDGER then
+  elseif algorithm == SLIDINGWINDOW or algorithm == MARK then
     expires, x, y, at = unpack(reads, value, state)
+  elseif algorithm == LEDGER then
+    expires, x, y, entries, at = unpack(reads, value, state)
   elseif algorithm == SLIDINGLOG or algorithm == CONCURRENCY then
     expires, x, y, at = unpack('<I7I2I2', value, state)
     entries = sub(value, at, at + ENTRY * y - 1)

@@ -47,6 +47,7 @@
 --          expect       number, in a restoration only: the generation or, from 2^36, the position that
 --                       there must be, or 0 if the account
 --                       must be unknown
+--          history      number, in a restoration only: the server's, which there must be
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
 --                       determines how records are stored; without it, full is the capacity
@@ -76,7 +77,7 @@
 --                       if its operation was charged before; plus 128 if it has no room for some of
 --                       them while the key has a hold. Then (7 each) the numbers of the check's
 --                       store.Reading, taken before a take or peek and after any other operation:
---                       3 of a sliding window or ledger; 4 of a sliding log, and in a take 4 more, taken
+--                       3 of a sliding window; 4 of a ledger, or of a sliding log, and in a take of one 4 more, taken
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
 --                       block ends, 0 if there is none. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
@@ -108,11 +109,12 @@
 --                          later than that, none are taken ahead before
 --          mark            (7) when the operation was charged, (2) repeats since then
 --          ledger          (7) units used, (7) position: generation × 2^36 plus the number of changes;
---                          0 if the account is unknown, since it was used under another algorithm
+--                          0 if the account is unknown, since it was used under another algorithm;
+--                          (7) history of the server that began the generation
 --          The width is 0 if there is nothing of that width, else 1, 2, 4 or 7. For the counts of
 --          a window it is at least 4, and holds twice the quota, which a charge can bring them
---          to. For a mark it is 9, and for a ledger
---          14: all of their state.
+--          to. For a mark it is 9: all of its state.
+--          For a ledger it is 7, or 14 in a record without a history.
 --
 --          A hold says that the key has charges that may still be given back: they belong to
 --          requests whose other slots have not answered yet. It is a sliding window of limit
@@ -166,7 +168,8 @@ local value, last                 -- of the key at work
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
-local generation, expect          -- of an account that is restored
+local generation, expect, restored -- of an account that is restored
+local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
 local farthest                    -- when a record can expire at most that is written now
 local penalties                   -- whether the group has penalties
@@ -309,7 +312,7 @@ repeat
           if shadow then algorithm = algorithm - 128 end
           if operation > CHARGE and operation ~= RESET then -- REFUND, RENEW, RESTORE
             charged, askAt = unpack('<d', ask, askAt)
-            if operation == RESTORE then generation, expect, askAt = unpack('<dd', ask, askAt) end
+            if operation == RESTORE then generation, expect, restored, askAt = unpack('<ddd', ask, askAt) end
           end
           mark, full = nil, capacity
           if algorithm > 63 then
@@ -373,7 +376,7 @@ repeat
             farthest = 9007199254740992       -- 2^53: see decide
           elseif algorithm == LEDGER then
             --> ledger.format
-            reads, writes = '<I7I7I7', '<c0c0I7I7I7'
+            reads, writes = '<I7I7I7I7', '<c0c0I7I7I7I7'
             --> calendar.farthest
             -- The window after the present one: the clock may have been set back over its beginning. A client
             -- whose own present is another does not name it.
@@ -402,6 +405,8 @@ repeat
               stop = used + 4 + ENTRY * unpack('<I2', value, used + 2)
             elseif kind == SLIDINGWINDOW then
               stop = used + 2 * width
+            elseif kind == LEDGER and width == 7 then
+              stop = used + 3 * width
             elseif kind == PENALTY then
               stop = used + 20
             else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
@@ -436,7 +441,7 @@ repeat
             local rest, parts = 0, 1
             local x, y, entries = 0, 0, ''
             local same = oldTick == tick and oldUnit == per
-            if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
+            if kind == CALENDAR or kind == LEDGER then same = sub(value, form, f - 1) == sub(head, 7) end
             same = same and kind == algorithm and kind ~= TOKENBUCKET
             local logs = (kind == SLIDINGLOG or kind == CONCURRENCY) and (algorithm == SLIDINGLOG or algorithm == CONCURRENCY)
             if operation == REFUND and algorithm ~= LEDGER and not same and not logs then
@@ -507,7 +512,12 @@ repeat
               -- above twice the quota, too. It becomes 2^32-1, and counts as that if the quota is raised again.
               converted, ends = false, expiry
               if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
-              if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
+              if kind == LEDGER then
+                --> ledger.keep
+                x, y, entries = units, unpack('<I7', value, used + 7), 0 -- a record without a history
+              elseif full < 2147483648 then
+                x, y = min(x, 4294967295), min(y, 4294967295)
+              end
             elseif algorithm == TOKENBUCKET then
               --> tokenbucket.open
               local unit = unpack('<I' .. floor(byte(head, 6) / 16), head, 7)
@@ -557,7 +567,7 @@ repeat
               over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
                 or now < offset and offset or now + offset - per
               if x > 0 then ends = over end
-              y = 0                             -- the account is unknown
+              y, entries = 0, 0                 -- the account is unknown
             elseif kind == SLIDINGLOG or kind == CONCURRENCY then
               --> slidinglog.open
               -- The entries have their times: the new window just applies to them.
@@ -586,8 +596,10 @@ repeat
         if state then
           if algorithm == TOKENBUCKET and per == 1 then
             expires, at = unpack('<I7', value, state)
-          elseif algorithm == SLIDINGWINDOW or algorithm == MARK or algorithm == LEDGER then
+          elseif algorithm == SLIDINGWINDOW or algorithm == MARK then
             expires, x, y, at = unpack(reads, value, state)
+          elseif algorithm == LEDGER then
+            expires, x, y, entries, at = unpack(reads, value, state)
           elseif algorithm == SLIDINGLOG or algorithm == CONCURRENCY then
             expires, x, y, at = unpack('<I7I2I2', value, state)
             entries = sub(value, at, at + ENTRY * y - 1)
@@ -937,6 +949,11 @@ repeat
 
         elseif algorithm == LEDGER then
           --> ledger.decide
+          if not history then
+            local info = redis.pcall('INFO', 'replication')
+            local id = type(info) == 'string' and string.find(info, 'master_replid:', 1, true)
+            history = id and tonumber(sub(info, id + 14, id + 25), 16) or 0
+          end
           local over = expires
           if over == 0 then
             --> calendar.next
@@ -947,13 +964,18 @@ repeat
               or now < offset and offset or now + offset - per
           end
           if y % 68719476736 > 68719475711 then y = 0 end -- 2^36 changes are nearly used up
+          local stale = y > 0 and entries ~= history and y
+          if stale then y = 0 end
+          entries = history
           local p = y
           a = x
           b = fits
           if operation == RESTORE then
             b = 0
-            if over == charged and (expect < 68719476736 and math.floor(y / 68719476736) or y) == expect then
-              x, y, ends = math.max(x, cost), generation * 68719476736 + 1, over
+            if over == charged and restored == history
+              and (not stale and expect < 68719476736 and math.floor(y / 68719476736) or stale or y) == expect then
+              if expect < 68719476736 and x > cost then cost = x end
+              x, y, ends = cost, generation * 68719476736 + 1, over
               b = 1
             end
           elseif y == 0 then
@@ -978,7 +1000,9 @@ repeat
             x, y, ends = x - math.min(x, cost), y + 1, over
           end
           if operation > PEEK then a, p = x, y else b = fits end
-          answer = pack(answer and '<c0BI7I7I7' or '<I7BI7I7I7', answer or now, b, a, over - now, p)
+          local told = history * 2
+          if stale and y == 0 then p, told = stale, told + 1 end
+          answer = pack(answer and '<c0BI7I7I7I7' or '<I7BI7I7I7I7', answer or now, b, a, over - now, p, told)
 
         else                      -- SLIDINGLOG
           --> slidinglog.decide
@@ -1127,6 +1151,8 @@ repeat
           stop = used + 4 + ENTRY * unpack('<I2', value, used + 2)
         elseif kind == SLIDINGWINDOW then
           stop = used + 2 * width
+        elseif kind == LEDGER and width == 7 then
+          stop = used + 3 * width
         elseif kind == PENALTY then
           stop = used + 20
         else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
@@ -1206,6 +1232,8 @@ repeat
               stop = used + 4 + ENTRY * unpack('<I2', value, used + 2)
             elseif kind == SLIDINGWINDOW then
               stop = used + 2 * width
+            elseif kind == LEDGER and width == 7 then
+              stop = used + 3 * width
             elseif kind == PENALTY then
               stop = used + 20
             else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
