@@ -196,6 +196,26 @@ descriptors:
 	}
 }
 
+// A long value is not copied for each wildcard that has a star in its key.
+//
+// It is not parallel: what others use would count.
+func TestALongValueAmongManyWildcards(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("domain: edge\ndescriptors:\n")
+	for i := range 1000 {
+		fmt.Fprintf(&text, "  - {key: \"us*\", value: \"%d\", rate_limit: {unit: day, requests_per_unit: 1}}\n", i)
+	}
+	s := newServer(t, envoy.Config{}, text.String())
+	r := &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{entries("user", strings.Repeat("x", 60<<10))}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	wantAnswers(t, direct{s}, r, "OK, OK 0")
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<20 {
+		t.Errorf("it takes %d KB", taken>>10)
+	}
+}
+
 // What is more than a request may have is not built before it is refused: a message of a megabyte has half a
 // million descriptors that are empty, or entries, or copies of an override.
 //

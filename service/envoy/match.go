@@ -12,19 +12,22 @@ func (l *level) find(key, value string) *node {
 	if n := l.exact[pair{key, value}]; n != nil {
 		return n
 	}
+	whole := "" // made once: a value can be long, and wildcards many
 	for _, n := range l.wildcards {
-		if n.matches(key, value) {
+		switch {
+		case !n.whole:
+			if n.key == key && matches(n.parts, value) {
+				return n
+			}
+			continue
+		case whole == "":
+			whole = key + "_" + value
+		}
+		if matches(n.parts, whole) {
 			return n
 		}
 	}
 	return l.byKey[key]
-}
-
-func (n *node) matches(key, value string) bool {
-	if n.whole {
-		return matches(n.parts, key+"_"+value)
-	}
-	return n.key == key && matches(n.parts, value)
 }
 
 // matches reports whether a text is that of a wildcard: each star stands for any text, also for none.
