@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // modules are the programs by the folders of their modules.
 var modules = map[string][]string{
-	".":      {"./nethttp", "./chi", "./gin", "./echo", "./fiber", "./api", "./llm", "./login", "./exports", "./hello", "./observed", "./saas", "./service"},
+	".":      {"./nethttp", "./chi", "./gin", "./echo", "./fiber", "./api", "./llm", "./login", "./exports", "./payouts", "./hello", "./observed", "./saas", "./service"},
 	"echo5":  {"."},
 	"fiber3": {"."},
 }
@@ -61,6 +61,7 @@ var others = map[string]struct {
 	"api":     {"GET /articles", 200, `"reads";q=1000;w=10`, "1000"},
 	"llm":     {"POST /generate", 401, `"address";q=600;w=60`, ""},
 	"login":   {"POST /login", 400, `"login";q=5;w=900`, ""},
+	"payouts": {"GET /payouts/1", 404, `"requests";q=30;w=60`, ""},
 	"exports": {"POST /export", 200, `"exports";q=2;qu="concurrent-requests"`, ""},
 }
 
