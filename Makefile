@@ -65,7 +65,7 @@ installed:
 test: installed ## run all tests of all modules, with the race detector where goroutines meet; installs redis-server when missing
 	@go run ./internal/test/run $(if $(ONLY),-only '$(ONLY)') -- $(TESTFLAGS)
 
-newest: installed ## run the tests of stores and adapters with the newest releases of today of what they stand on; UPDATE=1 notes which
+newest: installed ## run the tests of stores and adapters with the newest releases of today of what they stand on; UPDATE=1 raises commands and examples
 	@UPDATE=$(UPDATE) scripts/newest $(TESTFLAGS)
 
 long: installed ## make test with long random sequences and soaks, then what can go on for ever, each for LONG (1h); a day

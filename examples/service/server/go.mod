@@ -15,6 +15,6 @@ require (
 )
 
 require (
-	github.com/felixge/httpsnoop v1.0.4 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	github.com/felixge/httpsnoop v1.1.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
 )
