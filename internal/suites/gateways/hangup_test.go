@@ -41,3 +41,24 @@ func TestClientsThatHangUp(t *testing.T) {
 		}
 	})
 }
+
+// Clients that reset their requests, over HTTP/2, are charged for those that reach the application, and don't make the
+// gateway take the limiter for away.
+func TestClientsThatResetStreams(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.shared(t, p.policies[len(p.policies)-1]) // open
+		c := s.client(t, s.bystander)
+		for range 4 {
+			proxies.Resets(t, s.attacker, s.addr, "/things", 5)
+			if got := s.ask(t, c, 5); got.limited != 5 {
+				t.Fatalf("another client: %+v", got)
+			}
+		}
+		proxies.Send(t, s.attacker, s.addr, repeat("GET /things HTTP/1.1\r\nHost: example.com\r\n\r\n", 110)...)
+		if n := s.served.Load() - 20; n > 100 {
+			t.Errorf("%d requests of the client that resets streams were served, of 100 a day", n)
+		}
+		s.refusedNone(t)
+	})
+}

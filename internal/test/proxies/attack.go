@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // The addresses from which Attack and Honest send.
@@ -71,4 +74,35 @@ func Targets(tb testing.TB, from, addr string, targets ...string) map[int]int {
 		}
 	}
 	return all
+}
+
+// Resets sends requests over HTTP/2 from an address to a server with TLS, and resets the stream of each at once. On
+// every other connection it does so after a ping was answered, when the server has begun to serve them.
+func Resets(tb testing.TB, from, addr, path string, connections int) {
+	tb.Helper()
+	for n := range connections {
+		conn := dial(tb, from, addr, http2.NextProtoTLS)
+		_ = conn.SetDeadline(time.Now().Add(pause))
+		c := &http2Conn{Framer: http2.NewFramer(conn, conn)}
+		_, _ = conn.Write([]byte(http2.ClientPreface))
+		_ = c.WriteSettings()
+		const batch = 50
+		for range batch {
+			c.send(forgery{}, path)
+			if n%2 == 0 {
+				_ = c.WriteRSTStream(c.last-1, http2.ErrCodeCancel)
+			}
+		}
+		_ = c.WritePing(false, [8]byte{1})
+		for {
+			frame, err := c.ReadFrame()
+			if ping, is := frame.(*http2.PingFrame); err != nil || is && ping.IsAck() {
+				break
+			}
+		}
+		for id := uint32(1); n%2 == 1 && id < c.last; id += 2 {
+			_ = c.WriteRSTStream(id, http2.ErrCodeCancel)
+		}
+		_ = conn.Close()
+	}
 }
