@@ -16,5 +16,10 @@ var services = []Mutant{
 	{File: "service/client/breaker.go", Old: "\t\tb.probe = now.Add(b.client.config.Timeout + later())\n", New: "", What: "all requests probe a service that is away", Tests: "service/client"},
 	{File: "service/envoy/decide.go", Old: "\t\tif a.rule != nil && !a.rule.unlimited && replaced[a.rule.limit.GetName()] {\n\t\t\ta.rule = nil\n\t\t}\n", New: "", What: "a limit that another replaces counts, too", Tests: "service/envoy"},
 	{File: "service/envoy/decide.go", Old: "q.back[i].Cost = 0 // a denied request changes nothing", New: "_ = i", What: "a denied request of Envoy gives units back", Tests: "service/envoy"},
+	{File: "core/catalog.go", Old: "\t\tspends := c.how[i]&askSpent != 0 && check.Cost > 0\n", New: "\t\tspends := c.how[i]&askSpent != 0 && check.Cost > 0 && !check.Shadow\n", What: "what a response has cost is free where it denies nothing", Tests: "core/adapter service/envoy"},
+	{File: "service/envoy/wire.go", Old: "text != nil && len(to.Descriptors) <= most.descriptors:", New: "text != nil:", What: "descriptors are counted after they have taken memory", Tests: "service/envoy"},
+	{File: "service/envoy/answer.go", Old: "case over && !quota:\n", New: "case over && !quota && nearest == nil:\n", What: "headers are not those of the limit that denies", Tests: "service/envoy"},
+	{File: "internal/wholefile/all.go", Old: "last.isOld() && slices.EqualFunc(last, look(names), reading.is)", New: "last.isOld()", What: "files of two versions are read as one", Tests: "internal/wholefile"},
+	{File: "cmd/weblimitd/inherited.go", Old: "o.counts(v) && !o.standsFor(v, name) && ", New: "v.with == \"\" && !o.standsFor(v, name) && ", What: "a variable of envoyproxy/ratelimit beside another is passed over", Tests: "cmd/weblimitd"},
 	{File: "service/envoy/key.go", Old: "\tif len(part) <= longestPart && plain(part) {\n", New: "\tif len(part) <= longestPart {\n", What: "an entry's value can look like two entries", Tests: "service/envoy"},
 }
