@@ -81,3 +81,10 @@ func (o *Options) logger() *slog.Logger {
 
 // namesOf returns the names that the application has given, for messages.
 func namesOf[T any](given map[string]T) []string { return slices.Sorted(maps.Keys(given)) }
+
+// clone returns a copy that shares no map with o: each reload reads them, and the application may change its own.
+func (o Options) clone() Options {
+	o.Keys, o.Conditions, o.Values = maps.Clone(o.Keys), maps.Clone(o.Conditions), maps.Clone(o.Values)
+	o.Costs, o.Scales = maps.Clone(o.Costs), maps.Clone(o.Scales)
+	return o
+}

@@ -67,7 +67,7 @@ func From(source Source, options ...Options) (*Set, error) {
 	}
 	s := &Set{source: source, loading: make(chan struct{}, 1)}
 	if len(options) == 1 {
-		s.options = options[0]
+		s.options = options[0].clone()
 	}
 	var err error
 	if s.status.File, s.current, err = s.begin(context.Background()); err != nil {
@@ -99,6 +99,7 @@ func (s *Set) Follow(config core.Config, name string) (*core.Limiter, error) {
 }
 
 func (s *Set) limiter(f follower) (*core.Limiter, error) {
+	f.config = f.config.Clone() // each reload reads it again
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	complete, err := s.current.config(f.config, f.policy)

@@ -274,3 +274,12 @@ func TestReloadFromManySides(t *testing.T) {
 	check.OK(t, set.Reload(context.Background()))
 	check.Equal(t, "what decides, the last one", set.Status().Version.Name, strings.Fields(*from.text.Load())[1])
 }
+
+// Each reload reads the options again, so what the application does with its own maps must not reach them.
+func TestOptionsStayAsTheyWereGiven(t *testing.T) {
+	t.Parallel()
+	keys := map[string]keyfuncs.Func{"account": keyfuncs.Header("X-Account")}
+	set := must.Get(policy.Parse("limits.yaml", []byte("policies: {p: {limits: {a: {limit: 1/hour, by: account}}}}"), policy.Options{Keys: keys}))(t)
+	delete(keys, "account")
+	must.OK(t, set.Reload(t.Context()))
+}

@@ -2,6 +2,7 @@ package adapter_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
@@ -38,4 +39,26 @@ func TestLimiterInThisProcess(t *testing.T) {
 	memory := core.NewMemory()
 	l := adapter.New(core.ForLimits(struct{ core.Store }{memory}, []core.Limit{core.PerDay(1).By(keyfuncs.Everyone())}), "test")
 	check.All(t, "a wrapped store in memory: in process, and limits", []any{l.InProcess(), l.Limits()}, true, 1)
+}
+
+// Each limiter reads the settings again, so what the application does with its own slices and maps must not reach them.
+func TestSettingsStayAsTheyWereGiven(t *testing.T) {
+	t.Parallel()
+	config := core.Config{
+		Store: core.NewMemory(), Silence: []core.Advice{core.AdviceForwarded},
+		Bypass:  []keyfuncs.Condition{keyfuncs.Methods("OPTIONS")},
+		Details: map[string]func(core.Decision) string{"de": func(core.Decision) string { return "zu viel" }},
+	}
+	settings := adapter.NewSettings(config)
+	config.Bypass[0] = keyfuncs.Methods("GET")
+	delete(config.Details, "de")
+	l := settings.Limiter(core.PerHour(1).By(keyfuncs.Everyone()))
+	for range 2 {
+		if d := l.Allow(keyfuncs.Values{}); d.Reason == core.ReasonBypassed {
+			t.Error("a condition that was put in later lets requests through")
+		}
+	}
+	d := l.Allow(keyfuncs.Values{})
+	body, language := d.AppendProblem(nil, "de")
+	check.All(t, "the language of a denial", []any{language, strings.Contains(string(body), "zu viel")}, "de", true)
 }

@@ -22,7 +22,7 @@ func NewSettings(config core.Config) *Settings {
 	if err := prepare(&config); err != nil {
 		panic(err)
 	}
-	return &Settings{config}
+	return &Settings{config.Clone()} // each limiter reads it again
 }
 
 // Limiter returns a limiter of these limits. It panics where [core.New] returns an error.

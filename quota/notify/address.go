@@ -33,6 +33,7 @@ func isPublic(a netip.Addr) bool {
 // address itself, after names were resolved, for each connection: a name that resolves to
 // another address the second time gains nothing.
 func guard(allowed []netip.Prefix) func(ctx context.Context, network, address string, _ syscall.RawConn) error {
+	allowed = slices.Clone(allowed)
 	return func(_ context.Context, _, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {

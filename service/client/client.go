@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,6 +144,9 @@ func (c *Client) complete() error {
 	if err := c.config.Outage.validate(); err != nil {
 		return err
 	}
+	c.config.Outage.Limits = slices.Clone(c.config.Outage.Limits)
+	send := &c.config.Send
+	send.Cookies, send.Query, send.Params, send.Values = slices.Clone(send.Cookies), slices.Clone(send.Query), slices.Clone(send.Params), slices.Clone(send.Values)
 	headers := make([]string, len(c.config.Send.Headers))
 	for i, name := range c.config.Send.Headers {
 		headers[i] = http.CanonicalHeaderKey(name)
@@ -157,7 +161,7 @@ func (c *Client) complete() error {
 	}
 	transport := &http.Transport{
 		MaxConnsPerHost: c.config.Connections + 2, MaxIdleConnsPerHost: c.config.Connections + 2, IdleConnTimeout: time.Minute,
-		TLSClientConfig: c.config.TLS, ForceAttemptHTTP2: true, DisableCompression: true,
+		TLSClientConfig: c.config.TLS.Clone(), ForceAttemptHTTP2: true, DisableCompression: true,
 	}
 	switch {
 	case at.Scheme == "unix" && at.Host == "" && at.Path != "":

@@ -353,7 +353,9 @@ func TestWhatIsNotSettledIsSaid(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	url, roots := serveTLS(t, nil)
-	allows(t, newClient(t, client.Config{URL: url, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}))
+	own := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	allows(t, newClient(t, client.Config{URL: url, TLS: own}))
+	check.Equal(t, "protocols that the client has written into the caller's configuration", len(own.NextProtos), 0)
 	c := newClient(t, client.Config{URL: url})
 	if _, err := c.Check(context.Background(), ann); store.ErrorOf(err).Class != store.ClassConnection {
 		t.Errorf("a certificate of nobody: %v", err)

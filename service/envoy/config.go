@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -164,6 +166,7 @@ func (c *Config) complete() error {
 			return err
 		}
 	}
+	c.Algorithms, c.Silence = maps.Clone(c.Algorithms), slices.Clone(c.Silence) // each reload reads them
 	for domain, a := range c.Algorithms {
 		if int(a) >= len(algorithms) {
 			return fmt.Errorf("weblimit: envoy: Config.Algorithms of %q is unknown", domain)

@@ -92,7 +92,7 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: gateway: Config.Limiter: %s", strings.TrimPrefix(err.Error(), "weblimit: "))
 	}
-	g := &Gateway{config: config, trusted: config.Trusted, limiters: named.New(settings, config.Policies, asked)}
+	g := &Gateway{config: config, trusted: slices.Clone(config.Trusted), limiters: named.New(settings, config.Policies, asked)}
 	if len(g.trusted) == 0 {
 		g.trusted = loopback
 	}
