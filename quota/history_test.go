@@ -211,6 +211,61 @@ func TestTwoServersGoOnAtOnce(t *testing.T) {
 	})
 }
 
+// A period begins while two servers go on at once, and both begin its accounts by themselves. That is one generation on
+// two servers, of which the ledger can keep one side only; and none of it is counted twice.
+func TestAPeriodBeginsOnTwoServers(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		old := newNode()
+		end := ruleOf(t, monthly(1)).PeriodEnd(old.now)
+		a, b := bookAt(t, l, old), bookAt(t, l, old)
+		a.charge(t, "tenant:acme", 1)
+		next := old.copy().promote()
+		b.view.to(next)
+		b.charge(t, "tenant:acme", 2)
+		mustFlushBook(t, a.Book, b.Book)
+		old.now, next.now = end, end
+		a.charge(t, "tenant:acme", 100)
+		for range 3 {
+			b.charge(t, "tenant:acme", 10)
+		}
+		mustFlushBook(t, a.Book, b.Book)
+		a.view.to(next)
+		a.charge(t, "tenant:acme", 1000)
+		mustFlushBook(t, b.Book, a.Book)
+		if got := b.total(t, "plan", "tenant:acme"); got < 3+1030 || got > 3+1130 {
+			t.Errorf("the ledger has %d units, and 3 and then 30 + 1000 and 100 were granted", got)
+		}
+	})
+}
+
+// A replica of which the accounts have begun with the period, or not yet, takes over. It begins none by itself: that
+// would be the same generation again.
+func TestAReplicaBeginsNoPeriod(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		primary := newNode()
+		end := ruleOf(t, monthly(1)).PeriodEnd(primary.now)
+		b := bookAt(t, l, primary)
+		b.charge(t, "tenant:acme", 1)
+		b.charge(t, "tenant:late", 1)
+		replica := primary.copy()
+		primary.now = end
+		b.charge(t, "tenant:acme", 100)
+		b.charge(t, "tenant:late", 10)
+		mustFlushBook(t, b.Book)
+		replica.receive(primary, "tenant:acme")
+		b.charge(t, "tenant:acme", 100)
+		replica.now = end
+		b.view.to(replica.promote())
+		for range 5 {
+			b.charge(t, "tenant:acme", 1)
+			b.charge(t, "tenant:late", 1)
+		}
+		mustFlushBook(t, b.Book)
+		check.Equal(t, "units of the account that the replica had", b.total(t, "plan", "tenant:acme"), 1+205)
+		check.Equal(t, "units of the account that it had in the period before", b.total(t, "plan", "tenant:late"), 1+15)
+	})
+}
+
 // A restoration that is late, or is sent again, reaches a server that has taken over since. A generation begins on one
 // server only.
 func TestARestorationReachesTheNextServer(t *testing.T) {
