@@ -278,8 +278,12 @@ func TestReloadFromManySides(t *testing.T) {
 // Each reload reads the options again, so what the application does with its own maps must not reach them.
 func TestOptionsStayAsTheyWereGiven(t *testing.T) {
 	t.Parallel()
-	keys := map[string]keyfuncs.Func{"account": keyfuncs.Header("X-Account")}
-	set := must.Get(policy.Parse("limits.yaml", []byte("policies: {p: {limits: {a: {limit: 1/hour, by: account}}}}"), policy.Options{Keys: keys}))(t)
+	text := func(limit string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("policies: {p: {limits: {a: {limit: " + limit + ", by: account}}}}")}
+	}
+	keys, files := map[string]keyfuncs.Func{"account": keyfuncs.Header("X-Account")}, fstest.MapFS{"limits.yaml": text("1/hour")}
+	set := must.Get(policy.LoadFS(files, "limits.yaml", policy.Options{Keys: keys}))(t)
 	delete(keys, "account")
+	files["limits.yaml"] = text("2/hour")
 	must.OK(t, set.Reload(t.Context()))
 }
