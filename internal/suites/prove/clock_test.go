@@ -1,19 +1,13 @@
 package prove
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -21,49 +15,16 @@ import (
 type setClock struct {
 	*redistest.Server
 	rdb   *redis.Client
-	file  *os.File
+	clock *redistest.Clock
 	ahead int64 // microseconds ahead of the machine's clock
 }
 
-// startWithClock starts a server with testdata/clock.c, which needs a C compiler and Linux.
 func startWithClock(t *testing.T) *setClock {
 	t.Helper()
-	compiler, err := exec.LookPath("cc")
-	if runtime.GOOS != "linux" || err != nil {
-		t.Skip("no server whose clock can be set: that needs Linux and a C compiler named cc")
-	}
-	library := filepath.Join(t.TempDir(), "clock.so")
-	if out, err := exec.CommandContext(t.Context(), compiler, "-shared", "-fPIC", "-O2", "-o", library, "testdata/clock.c").CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", compiler, err, out)
-	}
 	c := &setClock{}
-	if c.file, err = os.Create(filepath.Join(t.TempDir(), "clock")); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.file.Close() })
-	c.write(t, 0)
-	// The server inherits them. No test of this package is parallel.
-	t.Setenv("WEBLIMIT_CLOCK", c.file.Name())
-	t.Setenv("LD_PRELOAD", library)
-	c.Server = redistest.Start(t)
-	if err := os.Unsetenv("LD_PRELOAD"); err != nil { // Setenv puts back what was there
-		t.Fatal(err)
-	}
+	c.Server, c.clock = redistest.StartWithClock(t)
 	c.rdb = c.Client(t)
-	c.write(t, int64(time.Hour/time.Microsecond))
-	now := must.Get(c.rdb.Time(t.Context()).Result())(t)
-	if d := time.Until(now); d < 59*time.Minute || d > time.Hour {
-		t.Skipf("this redis-server takes the time from elsewhere than clock_gettime and gettimeofday: it is %v ahead, and not an hour", d)
-	}
 	return c
-}
-
-func (c *setClock) write(tb testing.TB, ahead int64) {
-	tb.Helper()
-	var b [8]byte
-	binary.NativeEndian.PutUint64(b[:], uint64(ahead))
-	must.Do(c.file.WriteAt(b[:], 0))(tb)
-	c.ahead = ahead
 }
 
 // set sets the clock, and returns the operation that this is.
@@ -71,7 +32,8 @@ func (c *setClock) set(tb testing.TB, ahead int64) *operation {
 	tb.Helper()
 	o := &operation{ID: -1, Client: everybody, Kind: clockTo, Ended: true, Call: monotonic(), Micros: time.Now().UnixMicro() + ahead}
 	was := c.ahead
-	c.write(tb, ahead)
+	c.clock.SetAhead(tb, time.Duration(ahead)*time.Microsecond)
+	c.ahead = ahead
 	o.From = time.Now().UnixMicro() + was + 1
 	if err := c.rdb.Ping(tb.Context()).Err(); err != nil { // no command takes an old time after this
 		tb.Fatal(err)

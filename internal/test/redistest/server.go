@@ -25,6 +25,7 @@ type Server struct {
 	args          []string
 
 	mu      sync.Mutex
+	env     []string      // added to that of this process. Guarded by mu.
 	cmd     *exec.Cmd     // Guarded by mu; replaced by Restart.
 	done    chan struct{} // Guarded by mu; closed once cmd was waited for.
 	stopped bool          // Guarded by mu; final.
@@ -130,6 +131,9 @@ func (s *Server) spawn(extra ...string) error {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(Program(), slices.Concat(s.args, extra)...)
 	cmd.Stdout, cmd.Stderr = log, log
+	if len(s.env) > 0 {
+		cmd.Env = append(os.Environ(), s.env...)
+	}
 	if err := child.Start(cmd); err != nil {
 		return fmt.Errorf("redistest: starting %s: %w", Program(), err)
 	}
