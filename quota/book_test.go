@@ -373,3 +373,23 @@ func TestAPeriodThatEndsMeanwhile(t *testing.T) {
 	}
 	check.Equal(t, "accounts", fmt.Sprint(got), "[2028-02-01 0 2028-03-01 7]")
 }
+
+// An account of which the store has charged what is not written, and of which an earlier generation was written late, is
+// right after one Reconcile.
+func TestReconcileRepairsWhatWasWrittenLateAtOnce(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		m := fresh()
+		first, second, third := bookOn(t, l, byHand(m)), bookOn(t, l, byHand(m)), bookOn(t, l, byHand(m))
+		spend(t, limiterOn(t, first.Store(), monthly(100)), "tenant:acme", 10)
+		forget(t, m, "tenant:acme", monthly(100))
+		spend(t, limiterOn(t, second.Store(), monthly(100).Named("plan")), "tenant:acme", 5) // knows nothing of the 10
+		mustFlushBook(t, first)
+		check.Equal(t, "differences that are repaired", must.Get(third.Reconcile(t.Context(), true, nil))(t), Reconciliation{Accounts: 1, Repaired: 1})
+		if left := differencesOf(t, third, false); len(left) > 0 {
+			t.Errorf("after it: %+v", left)
+		}
+		check.Equal(t, "in the ledger", third.total(t, "plan", "tenant:acme"), 15)
+		d := limiterOn(t, third.Store(), monthly(100).Named("plan")).AllowKey(t.Context(), "tenant:acme", 1)
+		check.Equal(t, "left in the store", d.Results()[0].Remaining, 84)
+	})
+}

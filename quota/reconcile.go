@@ -160,11 +160,11 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		d := differenceOf(s, cause, v)
 		if repair {
 			k := b.rules.named(s.limit)
-			switch cause {
-			case CauseNotFlushed:
+			switch {
+			case cause == CauseNotFlushed && s.agreesOnceWritten(v):
 				positions = append(positions, positionIn(k, s.account, v))
 				d.Repaired = true
-			case CauseForked, CauseBehind, CauseAhead:
+			case cause == CauseNotFlushed || cause == CauseForked || cause == CauseBehind || cause == CauseAhead:
 				rule := k.declared()
 				t := b.rules.make(&rule)
 				var o *restoring
@@ -193,7 +193,8 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		if err := o.wait(ctx); err != nil {
 			return err
 		}
-		differences[i].Repaired = o.told
+		// What the store has charged is written by then, whether it has gone on or was charged meanwhile.
+		differences[i].Repaired = o.told || differences[i].Cause == CauseNotFlushed
 	}
 	sum.Accounts += len(page)
 	for _, d := range differences {
@@ -267,6 +268,18 @@ func (s *standing) compare(v *view) Cause {
 		}
 	}
 	return CauseNotFlushed // of a generation that the ledger has lost
+}
+
+// agreesOnceWritten reports whether the ledger has what the store has used, no less and no more, once the store's state
+// is written. If not, units of earlier generations were written late, which the store does not know.
+func (s *standing) agreesOnceWritten(v *view) bool {
+	all := max(v.Used, s.total) // of a generation that the ledger has lost
+	for i := range s.lives {
+		if l := &s.lives[i]; l.generation == store.Generation(v.Position) {
+			all = s.total - l.used + v.Used
+		}
+	}
+	return max(all, 0) == v.Used
 }
 
 func differenceOf(s *standing, cause Cause, v *view) Difference {
