@@ -45,8 +45,8 @@ type Config struct {
 	// Exports are the receivers of usage that this process serves. Defaults to none.
 	Exports []Export
 
-	// StartWithoutLedger has Open return a book even if PostgreSQL does not answer, so that an
-	// application can start while it is away. The tables are made as soon as it answers. Until then
+	// StartWithoutLedger has Open return a book even if PostgreSQL does not answer, or is a standby that
+	// takes no writes, so that an application can start while it is away. The tables are made as soon as it answers. Until then
 	// it is as in any outage of the ledger. Defaults to false: Open fails.
 	StartWithoutLedger bool
 

@@ -39,8 +39,9 @@ func isAway(err error) bool {
 	if !errors.As(err, &e) {
 		return true // no answer
 	}
-	// Insufficient resources, such as too many connections, and the intervention of an operator, such as a shutdown.
-	return strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57")
+	// Insufficient resources, such as too many connections; the intervention of an operator, such as a shutdown; and
+	// a standby, which takes no writes until it takes over.
+	return strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57") || e.Code == "25006"
 }
 
 // migrate brings the tables to the version of this process, as one transaction. Processes
