@@ -45,7 +45,7 @@ func newPair(t *testing.T, flushEvery time.Duration) (pair, *quota.Book) {
 	t.Cleanup(func() { _ = book.Close(context.Background()) })
 	p.stores[1] = book.Store()
 	for _, s := range p.stores {
-		if p.rules, err = rulesOf(s, limits(1<<40)...); err != nil {
+		if p.rules, err = rulesOf(s, limits(1<<40, 0)...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestWhatPostgreSQLTakes(t *testing.T) {
 	t.Cleanup(func() { _ = rdb.Close() })
 	pool := connect(t, pgtest.Start(t).Database(t))
 	book := must.Get(quota.Open(t.Context(), pool, quota.Config{Store: redisstore.New(rdb)}))(t)
-	rules := must.Get(rulesOf(book.Store(), limits(1<<40)...))(t)
+	rules := must.Get(rulesOf(book.Store(), limits(1<<40, 0)...))(t)
 	var postmaster int
 	var backend int
 	must.OK(t, pool.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&backend))

@@ -2,11 +2,16 @@ package billing
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"math/bits"
 	"os"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota"
 )
 
 // A journal is what one process has done, in a file that survives it. Each operation is a line
@@ -14,10 +19,12 @@ import (
 // process was killed is known to be unknown. A write that has returned is in the kernel.
 //
 //	s id time tenant limits kind units of  asked; of is the operation that is settled or given back
-//	g id time position                    it took effect
+//	g id time position ends ...           it took effect; for each limit, the account's position and the end of its period
 //	n id time                             it did not
 //	e id time error                       nobody knows
 //	f time time                           all that was answered before the first time is in the ledger
+//	b n                                   a batch of n increments was exported:
+//	x id limit tenant start value         an increment was exported
 //
 // Times are in nanoseconds, and comparable between processes of one machine.
 type journal struct {
@@ -51,12 +58,26 @@ func (j *journal) start(tenant, limits int, k kind, units, of int64) (id int64) 
 	return id
 }
 
-func (j *journal) granted(id, position int64) {
-	j.line("g %d %d %d", id, time.Now().UnixNano(), position)
+func (j *journal) granted(id int64, checks []store.Check, results []store.Result) {
+	var accounts strings.Builder
+	for i := range checks {
+		fmt.Fprintf(&accounts, " %d %d", checks[i].Account.Position, results[i].Ends())
+	}
+	j.line("g %d %d%s", id, time.Now().UnixNano(), accounts.String())
 }
 func (j *journal) refused(id int64) { j.line("n %d %d", id, time.Now().UnixNano()) }
 func (j *journal) unknown(id int64, err error) {
 	j.line("e %d %d %q", id, time.Now().UnixNano(), err.Error())
+}
+
+// export is the receiver of usage. It may get an increment more than once, with one id.
+func (j *journal) export(_ context.Context, batch []quota.Increment) error {
+	j.line("b %d", len(batch))
+	for i := range batch {
+		n := &batch[i]
+		j.line("x %s %s %s %d %d", n.ID, n.Limit, n.Tenant, n.Start.UnixMicro(), n.Value)
+	}
+	return nil
 }
 
 func (j *journal) flushed(began time.Time) {
@@ -83,14 +104,28 @@ type operation struct {
 	of         *operation
 	units      int64
 	outcome    outcome
-	position   int64
+	accounts   []told // of the limits, in order; nil unless it was granted
 	err        string
+}
+
+// told is what the store has told of an account.
+type told struct{ position, ends int64 }
+
+// told returns what the store has told of the account of a limit.
+func (o *operation) told(limit int) told {
+	if len(o.accounts) == 0 {
+		return told{}
+	}
+	return o.accounts[bits.OnesCount(uint(o.limits&(1<<limit-1)))]
 }
 
 func (o *operation) String() string {
 	word := map[outcome]string{unknown: "unknown", granted: "granted", refused: "refused"}[o.outcome]
-	return fmt.Sprintf("%s #%d %s to %s: %c %d units %s, generation %d change %d %s", o.process, o.id, clock(o.begin), clock(o.end),
-		o.kind, o.units, word, o.position>>36, o.position&(1<<36-1), o.err)
+	text := fmt.Sprintf("%s #%d %s to %s: %c %d units %s", o.process, o.id, clock(o.begin), clock(o.end), o.kind, o.units, word)
+	for _, a := range o.accounts {
+		text += fmt.Sprintf(", generation %d change %d until %s", a.position>>36, a.position&(1<<36-1), clock(a.ends*1000))
+	}
+	return text + " " + o.err
 }
 
 func clock(nanos int64) string {
@@ -103,11 +138,19 @@ func clock(nanos int64) string {
 // flush is one line of a flush.
 type flush struct{ began, done int64 }
 
+// exported is an increment that a receiver got.
+type exported struct {
+	id, limit, tenant string
+	start, value      int64
+}
+
 // record is a journal that was read.
 type record struct {
 	process    string
 	operations []*operation
 	flushes    []flush
+	exported   []exported
+	batches    int   // that these came in
 	killed     int64 // when, or 0
 }
 
@@ -154,6 +197,16 @@ func readJournal(process, path string) (*record, error) {
 			}
 			r.flushes = append(r.flushes, f)
 			continue
+		case 'b':
+			r.batches++
+			continue
+		case 'x':
+			var x exported
+			if _, err := fmt.Sscanf(line, "x %s %s %s %d %d", &x.id, &x.limit, &x.tenant, &x.start, &x.value); err != nil {
+				return nil, fmt.Errorf("%q: %w", line, err)
+			}
+			r.exported = append(r.exported, x)
+			continue
 		}
 		if _, err := fmt.Sscanf(line[2:], "%d %d", &id, &at); err != nil {
 			return nil, fmt.Errorf("%q: %w", line, err)
@@ -166,7 +219,11 @@ func readJournal(process, path string) (*record, error) {
 		switch rest := strings.SplitN(strings.TrimSpace(line), " ", 4); line[0] {
 		case 'g':
 			o.outcome = granted
-			_, err = fmt.Sscan(rest[3], &o.position)
+			for text := strings.NewReader(rest[3]); text.Len() > 0 && err == nil; {
+				var a told
+				_, err = fmt.Fscan(text, &a.position, &a.ends)
+				o.accounts = append(o.accounts, a)
+			}
 		case 'n':
 			o.outcome = refused
 		case 'e':

@@ -3,10 +3,13 @@ package billing
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // harm is what may happen in a scenario.
@@ -15,6 +18,7 @@ type harm struct {
 	process bool // processes are killed
 	empty   bool // Redis is emptied, and killed
 	back    bool // Redis is set back to an older state, as by a replica that takes over
+	clocks  bool // those of Redis and PostgreSQL are set back and forth, Redis's across the end of a period
 }
 
 // Every seed has PostgreSQL killed and frozen, Redis frozen, and processes frozen.
@@ -23,12 +27,14 @@ var harms = []harm{
 	{name: "Redis", empty: true},
 	{name: "processes and Redis", process: true, empty: true},
 	{name: "failover", back: true},
+	{name: "clocks", clocks: true},
 	{name: "everything", process: true, empty: true, back: true},
 }
 
-// Processes charge hundreds of tenants while processes, Redis and PostgreSQL are killed and frozen. Then
-// the book has what the journals have: to the unit if no process was killed or Redis lost nothing,
-// and else but for what killed processes had not written yet when Redis lost it too.
+// Processes charge hundreds of tenants while processes, Redis and PostgreSQL are killed and frozen, and their
+// clocks set. Then the book, Redis, the days and what was exported have the same, and that is what the
+// journals have: to the unit but for what a killed process had not written when Redis lost it too. Nothing is
+// there twice.
 func TestKilledAtRandom(t *testing.T) {
 	from, n := *first, *seeds
 	if *oneSeed >= 0 {
@@ -43,7 +49,13 @@ func TestKilledAtRandom(t *testing.T) {
 			if (seed/len(harms)+seed)%2 == 1 { // tenants reach their quota
 				o.Quota, o.Settle = 300, false
 			}
-			s := newScenario(t, uint64(seed), o)
+			if h.clocks {
+				o.DayEnds, o.TakeOnly = time.Now().Add(30*time.Second).Unix(), true
+			}
+			s := newScenario(t, uint64(seed), o, h.clocks)
+			if h.clocks {
+				s.promises(t)
+			}
 			s.torment(h, 4, long.Rounds(2*time.Second, 4*time.Second))
 			s.judge(t, fmt.Sprintf("%sgo test -run Killed -seed %d -v .", long.Rounds("", "LONG_TESTS=1 "), seed))
 		})
@@ -59,11 +71,19 @@ func (s *scenario) torment(h harm, processes int, lasting time.Duration) {
 			s.order.FlushEvery = s.order.FlushEvery*9/10 + time.Millisecond
 		}
 	}
+	wait.Until(s.t, "all processes charge", func() bool {
+		return !slices.ContainsFunc(s.processes, func(p *process) bool {
+			info, err := os.Stat(p.path)
+			return err != nil || info.Size() == 0
+		})
+	})
 	s.sleep(500*time.Millisecond, time.Second)
 	var thaw []func()
 	for end := time.Now().Add(lasting); time.Now().Before(end); {
 		s.sleep(10*time.Millisecond, 300*time.Millisecond)
 		switch n := s.random.IntN(12); {
+		case n < 6 && h.clocks:
+			s.turn()
 		case n < 3 && h.process:
 			s.kill(s.random.IntN(len(s.processes)))
 			if h.empty && s.random.IntN(2) == 0 { // the worst moment
@@ -119,6 +139,15 @@ func (s *scenario) torment(h harm, processes int, lasting time.Duration) {
 	for _, f := range thaw {
 		f()
 	}
+	if h.clocks { // the day ends in each run, and begins again, and there are exports that are due in an hour
+		s.turnTo(5 * time.Second)
+		s.pgClock.SetAhead(s.t, time.Hour)
+		before := s.exports()
+		for deadline := time.Now().Add(5 * time.Second); s.exports() <= before && time.Now().Before(deadline); { // a lease can take longer
+			s.sleep(100*time.Millisecond, 200*time.Millisecond)
+		}
+	}
 	s.finish()
+	s.right()
 	s.settled()
 }

@@ -54,13 +54,16 @@ const patience = 3 * time.Minute
 // process that started them, also around midnight.
 var billingDay = time.Now().UTC().AddDate(0, 0, 14).Day()
 
-// limits returns two limits of n units whose periods don't end while a test runs.
-func limits(n int64) []core.Limit {
+// limits returns two limits of n units whose periods don't end while a test runs. Unless
+// dayEnds is 0, those of the second are days, of which one ends then, in seconds since the epoch.
+func limits(n, dayEnds int64) []core.Limit {
 	tenant := keyfuncs.Tenant("tenant")
-	return []core.Limit{
-		core.PerBillingMonth(n, billingDay, time.UTC).By(tenant).Named(planName),
-		core.PerBillingMonth(1<<40, billingDay, time.UTC).By(tenant).Named(otherName),
+	other := core.PerBillingMonth(1<<40, billingDay, time.UTC)
+	if dayEnds != 0 {
+		const day = 24 * 60 * 60
+		other = core.PerCalendarDay(1<<40, time.FixedZone("shift", int((day-dayEnds%day)%day)))
 	}
+	return []core.Limit{core.PerBillingMonth(n, billingDay, time.UTC).By(tenant).Named(planName), other.By(tenant).Named(otherName)}
 }
 
 // rulesOf registers limits at a store and returns their rules.

@@ -23,7 +23,7 @@ type repeats struct{ Charged, Repeated, Credited, Again int }
 
 // repeat charges one operation again and again, and gives one credit, when all processes are there.
 func (w *worker) repeat(ctx context.Context, rdb *redis.Client) error {
-	rule, err := limits(w.Quota)[0].OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Repeats(1000).Rule()
+	rule, err := limits(w.Quota, w.DayEnds)[0].OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Repeats(1000).Rule()
 	if err != nil {
 		return err
 	}
@@ -112,6 +112,6 @@ func (s *scenario) open(t *testing.T) *quota.Book {
 		defer cancel()
 		_ = book.Close(ctx)
 	})
-	must.Do(rulesOf(book.Store(), limits(s.order.Quota)...))(t)
+	must.Do(rulesOf(book.Store(), limits(s.order.Quota, s.order.DayEnds)...))(t)
 	return book
 }

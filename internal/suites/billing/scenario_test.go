@@ -36,6 +36,8 @@ type scenario struct {
 	dir    string
 
 	redis      *redistest.Server
+	clock      *redistest.Clock // of redis, and
+	pgClock    *pgtest.Clock    // of PostgreSQL; nil if they stay right
 	rdb        *redis.Client
 	dump       string // path of Redis's snapshot
 	postgreSQL *pgtest.Server
@@ -44,8 +46,9 @@ type scenario struct {
 	all       []*process
 	events    []string
 	losses    []loss
+	promised  map[int]promise
+	periods   [2][]int64 // ends of those of each limit in which anything was counted; see judge
 	counts    map[string]int
-	strict    bool // see lostWith
 }
 
 // loss is a time at which Redis lost data.
@@ -55,17 +58,22 @@ type loss struct {
 	at    int64 // until when
 }
 
-func newScenario(t *testing.T, seed uint64, o order) *scenario {
+func newScenario(t *testing.T, seed uint64, o order, clocks ...bool) *scenario {
 	t.Helper()
 	s := &scenario{t: t, random: rand.New(rand.NewPCG(seed, 14)), order: o, dir: t.TempDir(), counts: make(map[string]int)}
-	s.redis, s.postgreSQL = redistest.Start(t), pgtest.Start(t)
+	s.postgreSQL = pgtest.Start(t)
+	if len(clocks) > 0 && clocks[0] {
+		s.redis, s.clock = redistest.StartWithClock(t)
+		s.order.PostgreSQL, s.pgClock = s.postgreSQL.ClockedDatabase(t)
+	} else {
+		s.redis, s.order.PostgreSQL = redistest.Start(t), s.postgreSQL.Database(t)
+	}
 	s.rdb = redis.NewClient(&redis.Options{Network: s.redis.Network(), Addr: s.redis.Addr(), MaxRetries: 10, ReadTimeout: patience})
 	t.Cleanup(func() { _ = s.rdb.Close() })
 	dir := must.Get(s.rdb.ConfigGet(t.Context(), "dir").Result())(t)
 	s.dump = filepath.Join(dir["dir"], "dump.rdb")
 	s.order.BillingDay = billingDay
 	s.order.Network, s.order.Addr = s.redis.Network(), s.redis.Addr()
-	s.order.PostgreSQL = s.postgreSQL.Database(t)
 	return s
 }
 

@@ -26,6 +26,7 @@ type order struct {
 	PostgreSQL    string
 	Journal       string // path
 	BillingDay    int
+	DayEnds       int64 // seconds since the epoch at which a day of the second limit ends; 0 for months
 	Seed          uint64
 	Goroutines    int
 	Tenants       int
@@ -84,7 +85,7 @@ func (w *worker) work() error {
 	redisStore := redisstore.New(rdb)
 	redisStore.OnEvent(func(core.Event) {}) // no log
 	for {                                   // PostgreSQL may be away when a process starts
-		w.book, err = quota.Open(ctx, pool, quota.Config{Store: redisStore, FlushEvery: w.FlushEvery, Timeout: timeout})
+		w.book, err = quota.Open(ctx, pool, quota.Config{Store: redisStore, FlushEvery: w.FlushEvery, Timeout: timeout, Exports: exportsTo(w.journal)})
 		if err == nil {
 			break
 		}
@@ -94,7 +95,7 @@ func (w *worker) work() error {
 		time.Sleep(20 * time.Millisecond) // PostgreSQL may be away, and nothing tells when it is back
 	}
 	w.store = w.book.Store()
-	if w.rules, err = rulesOf(w.store, limits(w.Quota)...); err != nil {
+	if w.rules, err = rulesOf(w.store, limits(w.Quota, w.DayEnds)...); err != nil {
 		return err
 	}
 	if w.Repeats > 0 {
@@ -113,6 +114,11 @@ func (w *worker) work() error {
 	}
 	_ = w.book.Close(within) // everything is written
 	return err
+}
+
+// exportsTo returns an export of which a journal is the receiver.
+func exportsTo(j *journal) []quota.Export {
+	return []quota.Export{{Name: "engine", Send: j.export, Every: 100 * time.Millisecond, Timeout: time.Second, Batch: 1000, Since: time.Now().AddDate(0, 0, -3)}}
 }
 
 // flushes notes up to when everything is written.
@@ -197,7 +203,7 @@ func (w *worker) do(n, used int, k kind, of int64, checks []store.Check, results
 	var failed *store.Error
 	switch {
 	case err == nil && (k != take || results[0].Charged):
-		w.journal.granted(id, checks[0].Account.Position)
+		w.journal.granted(id, checks, results)
 		return id, true
 	case err == nil:
 		w.journal.refused(id)
