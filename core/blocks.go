@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,24 +25,20 @@ import (
 // during an outage of the store are not listed.
 func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 	l = l.now()
-	var rules []*Rule
+	rules := make([]*Rule, len(l.limits))
 	for i := range l.limits {
-		if l.limits[i].rule.Penalized() {
-			rules = append(rules, &l.limits[i].rule)
-		}
-	}
-	if len(rules) == 0 {
-		return func(func(Blocked, error) bool) {}
+		rules[i] = &l.limits[i].rule
 	}
 	return l.store.Blocks(ctx, rules)
 }
 
-// Block blocks key for d from now on, under the limit with that name. It replaces a block in
-// force, which may end sooner or later. d is at most 10 years and may exceed the penalty's Max.
-// Strikes start at 0 again, and this block does not make the next one longer.
+// Block blocks key for d from now on, under the limit with that name, whether or not it has a
+// [Limit.Penalty]: while it lasts, the limit denies every request of the key with [ReasonBlocked]. It
+// replaces a block in force, which may end sooner or later. d is at most 10 years and may exceed the
+// penalty's Max. Strikes start at 0 again, and this block does not make the next one longer. What the
+// key has used stays used.
 //
-// It is an error if nobody would be blocked: if the limit has no [Limit.Penalty] or is in shadow mode, or
-// if its key functions give no key such as this one, of which the store knows nothing, either. key is
+// It is an error if nobody would be blocked: if the limit is in shadow mode, or if its key functions give no key such as this one, of which the store knows nothing, either. key is
 // the whole key as for [Limiter.Reset], or one that Blocks yielded: "ip:192.0.2.7", and not
 // "192.0.2.7". A limit by user and route blocks a user on one route. A key that only
 // [Limiter.AllowKey] is given can be blocked once it has used something.
@@ -54,9 +51,6 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 		rule := &l.limits[i].rule
 		if rule.Name != limit {
 			continue
-		}
-		if !rule.Penalized() {
-			return fmt.Errorf("weblimit: limit %q blocks nobody: it has no Penalty", limit)
 		}
 		if l.limits[i].shadow {
 			return fmt.Errorf("weblimit: limit %q blocks nobody: it is in shadow mode", limit)
@@ -97,19 +91,17 @@ func (l *limit) counts(ctx context.Context, s Store, key string, checks []Check)
 // Config.Fallback.
 func (l *Limiter) Unblock(ctx context.Context, key string) error {
 	l = l.now()
-	var checks []Check
-	encoded := blockKey(key)
+	encoded, checks := blockKey(key), make([]Check, len(l.limits))
 	for i := range l.limits {
-		if l.limits[i].rule.Penalized() {
-			checks = append(checks, Check{Key: encoded, Rule: &l.limits[i].rule})
-		}
-	}
-	if len(checks) == 0 {
-		return nil
+		checks[i] = Check{Key: encoded, Rule: &l.limits[i].rule}
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	return errors.Join(l.shared.local.Unblock(ctx, checks), l.store.Unblock(ctx, checks))
+	var err error
+	for part := range slices.Chunk(checks, store.MaxChecks/2) { // a policy can have more limits than a call takes
+		err = errors.Join(err, l.shared.local.Unblock(ctx, part), l.store.Unblock(ctx, part))
+	}
+	return err
 }
 
 // blockKey returns the store's key for a key that an admin gives. Keys that are hashed are left as

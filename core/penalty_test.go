@@ -117,7 +117,8 @@ func TestABlockedClient(t *testing.T) {
 
 func TestTheBodyOfABlock(t *testing.T) {
 	t.Parallel()
-	limits := []core.Limit{everyone(5).Named("a"), everyone(5).Named("b")}
+	penalty := core.Block{After: 3, Within: time.Hour, For: time.Hour}
+	limits := []core.Limit{everyone(5).Named("a").Penalty(penalty), everyone(5).Named("b").Penalty(penalty)}
 	const (
 		head  = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":"Blocked after exceeding the limit repeatedly.`
 		over  = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded.`
@@ -251,16 +252,43 @@ func TestBlocksThatCannotBeChanged(t *testing.T) {
 		want  string
 	}{
 		{"log-in", time.Hour, `weblimit: the limiter has no limit "log-in"`},
-		{"plain", time.Hour, `weblimit: limit "plain" blocks nobody: it has no Penalty`},
 		{"trial", time.Hour, `weblimit: limit "trial" blocks nobody: it is in shadow mode`},
 		{"login", 0, `weblimit: limit "login": a block must be positive, got 0s`},
 		{"login", 11 * 365 * 24 * time.Hour, `weblimit: limit "login": a block must be at most 10 years`},
 	} {
 		check.Equal(t, "error", fmt.Sprint(l.Block(t.Context(), tt.limit, "k", tt.d)), tt.want)
 	}
-	plain := limiterOn(t, newScripted(), everyone(5))
-	check.OK(t, plain.Unblock(t.Context(), "k"))
-	check.Equal(t, "blocks of limits that block nobody", len(blocksOf(t, plain)), 0)
+}
+
+// Without a deployment, while somebody is attacked: no limit needs a Penalty to block a client.
+func TestAnyLimitBlocks(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string][]core.Limit{
+		"one limit":      {core.PerHour(5).By(keyfuncs.ClientIP()).Named("plain")},
+		"several limits": {everyone(50).Named("everyone"), core.PerHour(5).By(keyfuncs.ClientIP()).Named("plain")},
+		"with a penalty": {login().Named("login"), core.PerHour(5).By(keyfuncs.ClientIP()).Named("plain")},
+		"an operation":   {core.PerHour(5).By(keyfuncs.ClientIP()).Named("plain").OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour)},
+		"slots":          {core.Concurrent(5).By(keyfuncs.ClientIP()).Named("plain")},
+		"a queue":        {core.PerHour(5).By(keyfuncs.ClientIP()).Named("plain").Wait(time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := limiterOn(t, core.NewMemory(), limits...)
+			other, blocked := &request{peer: "192.0.2.8"}, &request{peer: "192.0.2.7", headers: map[string]string{"Idempotency-Key": "a"}}
+			must.Equal(t, "before", l.Allow(blocked).Allowed, true)
+			must.OK(t, l.Block(t.Context(), "plain", "ip:192.0.2.7", time.Hour))
+			for range 2 {
+				d := l.Allow(blocked)
+				check.All(t, "blocked", []any{d.Allowed, d.Reason, d.RetryAfter > 59*time.Minute}, false, core.ReasonBlocked, true)
+			}
+			check.Equal(t, "somebody else", l.Allow(other).Allowed, true)
+			listed := blocksOf(t, l)
+			must.Equal(t, "blocks", len(listed), 1)
+			check.All(t, "the block", []any{listed[0].Limit, listed[0].Key, listed[0].Level}, "plain", "ip:192.0.2.7", int64(0))
+			must.OK(t, l.Unblock(t.Context(), listed[0].Key))
+			check.Equal(t, "after", l.Allow(blocked).Allowed, true)
+		})
+	}
 }
 
 // What is listed can be lifted and set again, however odd the key is.

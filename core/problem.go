@@ -109,8 +109,10 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 	case d.Reason == ReasonNeverFits:
 		dst = append(dst, `"The request costs more than the limit ever allows."`...)
 		return dst, language
-	case d.blocked():
+	case d.blocked() && d.Results()[d.binding].Rule.Penalized():
 		dst = append(dst, `"Blocked after exceeding the limit repeatedly.`...)
+	case d.blocked():
+		dst = append(dst, `"Blocked.`...)
 	default:
 		dst = append(dst, `"Rate limit exceeded.`...)
 	}

@@ -151,7 +151,7 @@ func TestUsedUpBesideOtherLimits(t *testing.T) {
 		{"the day", []core.Result{fine(0), fine(0), wait(time.Hour), {}}, "Your plan's 5 requests for 22 November are used up; the next period begins on 23 November.", "day"},
 		{"both: the longer wait", []core.Result{fine(0), wait(2 * time.Hour), wait(time.Hour), {}}, "Your plan's 5 requests for November are used up; the next period begins on 1 December.", "month"},
 		{"a longer wait than the day's", []core.Result{wait(time.Minute), fine(0), wait(time.Second), {}}, "Rate limit exceeded. Retry in 60 seconds.", "day"},
-		{"a block", []core.Result{fine(0), blocked, fine(0), {}}, "Blocked after exceeding the limit repeatedly. Retry in 3600 seconds.", "month"},
+		{"a block", []core.Result{fine(0), blocked, fine(0), {}}, "Blocked. Retry in 3600 seconds.", "month"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

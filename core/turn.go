@@ -121,6 +121,9 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 		if r.Allowed || r.Shadow {
 			continue
 		}
+		if r.Blocked {
+			return 0, false, nil // nobody waits for the end of a block
+		}
 		after := r.RetryAfter
 		if r.Rule.Algorithm == store.Concurrency {
 			after = min(poll, max(c.limits[i].wait-waited, 0)) // asks once more when the time is up

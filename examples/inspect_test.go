@@ -110,7 +110,7 @@ func TestInspectBehindEachRouter(t *testing.T) {
 		},
 	} {
 		for path, body := range map[string]string{
-			"": "", "app.js": "", "api/v1/overview": "", "api/v1/explain": `{"query":"42"}`, "api/v1/reset": `{"key":"user:42"}`,
+			"": "", "app.js": "", "api/v1/overview": "", "api/v1/explain": `{"query":"42"}`, "api/v1/reset": `{"key":"header.x-user:42"}`,
 		} {
 			method := http.MethodGet
 			if body != "" {

@@ -51,8 +51,7 @@ func docsStream(store core.Store, next func(context.Context) (token string, err 
 }
 
 func docsBlock(ctx context.Context, store core.Store) error {
-	clients := core.PerMinute(300).By(keyfuncs.User("user")).Named("clients").
-		Penalty(core.Block{After: 1 << 31, Within: time.Minute, For: time.Minute}) // never by itself
+	clients := core.PerMinute(300).By(keyfuncs.User("user")).Named("clients")
 	limiter := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{clients}}))
 	err := limiter.Block(ctx, "clients", keyfuncs.Encode("user", "42"), 24*time.Hour)
 	return err
@@ -139,8 +138,7 @@ func TestDocumentedStreams(t *testing.T) {
 func TestDocumentedBlock(t *testing.T) {
 	t.Parallel()
 	store := core.NewMemory()
-	limiter := core.ForLimits(store, []core.Limit{core.PerMinute(300).By(keyfuncs.User("user")).Named("clients").
-		Penalty(core.Block{After: 1 << 31, Within: time.Minute, For: time.Minute})})
+	limiter := core.ForLimits(store, []core.Limit{core.PerMinute(300).By(keyfuncs.User("user")).Named("clients")})
 	for range 1000 {
 		if d := limiter.Allow(keyfuncs.Values{"user": "41"}); d.Reason == core.ReasonBlocked {
 			t.Fatal("blocked by itself")

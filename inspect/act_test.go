@@ -134,8 +134,7 @@ func TestActionsThatCanNotBe(t *testing.T) {
 		{"a block for a negative time", "block", `{"key":"a","limit":"per-user","seconds":-1}`, 400},
 		{"a block that is too long", "block", `{"key":"a","limit":"per-user","seconds":3601}`, 400},
 		{"a block whose time overflows", "block", `{"key":"a","limit":"per-user","seconds":9223372036854775807}`, 400},
-		{"a block under a limit without a penalty", "block", `{"key":"a","limit":"global","seconds":1}`, 422},
-		{"an end of blocks under such a limit", "unblock", `{"key":"a","limit":"global"}`, 422},
+		{"a block of somebody under a limit of everybody", "block", `{"key":"a","limit":"global","seconds":1}`, 422},
 		{"an explanation of nothing", "explain", `{}`, 400},
 		{"an explanation at a negative cost", "explain", `{"query":"a","cost":-1}`, 400},
 	} {

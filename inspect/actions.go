@@ -167,19 +167,13 @@ func (h *Handler) limitsOf(ask *actionRequest, a action) (limits []store.Declara
 			}
 			return nil, &problem{http.StatusUnprocessableEntity, "This limit is in shadow mode, so it blocks nobody."}
 		}
-		if a.name != "reset" && !d.Rule.Penalized() {
-			if ask.Limit == "" {
-				continue
-			}
-			return nil, &problem{http.StatusUnprocessableEntity, "This limit blocks nobody: it has no Penalty."}
-		}
 		limits = append(limits, d)
 	}
 	if len(limits) == 0 && ask.Limit != "" {
 		return nil, &problem{http.StatusNotFound, "There is no limit of this name in this process."}
 	}
 	if len(limits) == 0 {
-		return nil, &problem{http.StatusUnprocessableEntity, "No limit of this process has a Penalty, so none blocks anybody."}
+		return nil, &problem{http.StatusUnprocessableEntity, "This process has no limit that is enforced."}
 	}
 	return limits, nil
 }

@@ -58,15 +58,10 @@ func (h *Handler) serveBlocks(r *request) *problem {
 
 func (h *Handler) makeBlocks(ctx context.Context) (*blocksJSON, time.Duration) {
 	list := &blocksJSON{At: time.Now(), Blocks: []blockJSON{}}
-	var rules []*store.Rule
 	declarations := h.config.Store.Registry().Declarations()
+	rules := make([]*store.Rule, len(declarations))
 	for i := range declarations {
-		if declarations[i].Rule.Penalized() {
-			rules = append(rules, &declarations[i].Rule)
-		}
-	}
-	if len(rules) == 0 {
-		return list, blocksFor
+		rules[i] = &declarations[i].Rule
 	}
 	for blocked, err := range h.config.Store.Blocks(ctx, rules) {
 		if err != nil {

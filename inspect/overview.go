@@ -179,7 +179,7 @@ func completeUntil(s *top.Snapshot, now time.Time) time.Time {
 }
 
 func declared(d store.Declaration) limitJSON {
-	l := limitJSON{Name: d.Rule.Name, Keys: d.Keys, Shadow: d.Shadow, CanBlock: d.Rule.Penalized() && !d.Shadow, Here: true}
+	l := limitJSON{Name: d.Rule.Name, Keys: d.Keys, Shadow: d.Shadow, CanBlock: !d.Shadow, Here: true}
 	l.describe(d.Rule.Algorithm, d.Rule.Quota, d.Rule.Burst, d.Rule.Window)
 	if d.Rule.Algorithm == store.Calendar {
 		l.Window, l.WindowMS = calendarWindow(d.Rule.Calendar), 0

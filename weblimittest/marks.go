@@ -38,9 +38,8 @@ func (s *Store) Exhaust(limit string, keys ...string) {
 	s.mark(&mark{limit: limit, call: fmt.Sprintf("Exhaust(%s)", quoted(append([]string{limit}, keys...)))}, keys)
 }
 
-// BlockFor blocks clients of the limit with that name for d, as its [core.Limit.Penalty] does with
-// clients who exceed it again and again. A limit without Penalty ends the test: nothing can
-// block its clients. Clients are chosen as for [Store.Exhaust].
+// BlockFor blocks clients of the limit with that name for d, as an operator does, or its
+// [core.Limit.Penalty] with clients who exceed it again and again. Clients are chosen as for [Store.Exhaust].
 func (s *Store) BlockFor(limit string, d time.Duration, keys ...string) {
 	s.t.Helper()
 	call := fmt.Sprintf("BlockFor(%s)", strings.Join(append([]string{quoted([]string{limit}), d.String()}, quotedEach(keys)...), ", "))
@@ -71,14 +70,11 @@ func (s *Store) mark(m *mark, keys []string) {
 func (s *Store) problem(m *mark) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	penalized, known := s.known[m.limit]
-	switch {
+	switch known := s.known[m.limit]; {
 	case !known && len(s.known) == 0:
 		return "no limit uses this store yet: make the application first"
 	case !known:
 		return "no such limit on this store, which has " + quoted(slices.Sorted(maps.Keys(s.known)))
-	case m.block > 0 && !penalized:
-		return "the limit has no Penalty, so nothing can block its clients"
 	}
 	return ""
 }

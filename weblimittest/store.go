@@ -37,7 +37,7 @@ type Store struct {
 
 	mu    sync.Mutex
 	at    atomic.Int64               // when the memory store decides instead of now, 0 for now
-	known map[string]bool            // by the name of a limit, whether it has a Penalty. Guarded by mu.
+	known map[string]bool            // the names of limits. Guarded by mu.
 	asked map[string]map[string]bool // by the name of a limit, the keys of its checks. Guarded by mu.
 	marks []*mark                    // Guarded by mu.
 	mode  mode                       // Guarded by mu.
@@ -76,7 +76,7 @@ func New(t testing.TB) *Store {
 	_ = s.Registry().OnRegister(func(d store.Declaration) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.known[d.Rule.Name] = d.Rule.Penalized()
+		s.known[d.Rule.Name] = true
 		return nil
 	})
 	t.Cleanup(s.end)

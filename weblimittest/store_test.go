@@ -159,10 +159,6 @@ func TestMisuseEndsTheTest(t *testing.T) {
 			limiterOn(s, perUser(core.PerMinute(1)).Named("reads"), perUser(core.PerMinute(1)).Named("login"))
 			s.Exhaust("logn", "ip:192.0.2.1")
 		},
-		`weblimittest: BlockFor("login", 1m0s, "a"): the limit has no Penalty, so nothing can block its clients`: func(s *weblimittest.Store) {
-			limiterOn(s, perUser(core.PerMinute(1)).Named("login"))
-			s.BlockFor("login", time.Minute, "a")
-		},
 		`weblimittest: BlockFor("login", 0s): a block must last`: func(s *weblimittest.Store) { s.BlockFor("login", 0) },
 		`weblimittest: Advance(-1s): the clock can't go back`:    func(s *weblimittest.Store) { s.Advance(-time.Second) },
 	} {

@@ -70,7 +70,7 @@ func (a *app) blockCommand() *cobra.Command {
 		Use:   "block KEY --for DURATION",
 		Short: "Deny all requests of a client for some time",
 		Long: `block denies all requests of a client under one limit, at once and on all instances.
-If just one limit counts such keys, --limit can be left out.` + aboutActionKeys,
+Any limit that is enforced can block. If just one counts such keys, --limit can be left out.` + aboutActionKeys,
 		Example: `  weblimit block user:42 --for 10m
   weblimit block 192.0.2.7 --for 7d --limit login`,
 		Args: cobra.ExactArgs(1),

@@ -51,7 +51,7 @@ func TestActions(t *testing.T) {
 	a.published(t, "user:1", 1)
 	for _, c := range []struct{ act, look call }{{a.onPage, a.onRedis}, {a.onRedis, a.onPage}} {
 		wants(t, c.act.ok(t, "blocks"), "Nobody is blocked.")
-		wants(t, c.act.ok(t, "block", "user:1", "--for", "10m"), "Blocked user:1 under login, until")
+		wants(t, c.act.ok(t, "block", "user:1", "--for", "10m", "--limit", "login"), "Blocked user:1 under login, until")
 		if n := a.ask(t, "user:1", 3); n != 0 {
 			t.Errorf("blocked, and %d of 3 requests pass", n)
 		}
@@ -61,7 +61,7 @@ func TestActions(t *testing.T) {
 			}
 		}
 		wants(t, c.act.ok(t, "blocks"), "user:1", "login", "set by hand")
-		wants(t, c.act.ok(t, "unblock", "user:1"), "Unblocked user:1 under login.")
+		wants(t, c.act.ok(t, "unblock", "user:1"), "Unblocked user:1 under login, monthly, seasonal, trial.")
 		wants(t, c.act.ok(t, "reset", "user:1", "--limit", "login"), "Reset user:1 under login.")
 		time.Sleep(1100 * time.Millisecond) // redisstore.DenialCache.Age
 		if n := a.ask(t, "user:1", 6); n != 5 {

@@ -62,7 +62,7 @@ func TestLimitsThatAreKept(t *testing.T) {
 				t.Errorf("%s: %+v", name, l)
 			}
 		}
-		wants(t, c.ok(t, "block", "tenant:acme", "--for", "10m"), "Blocked tenant:acme under login")
+		wants(t, c.ok(t, "block", "tenant:acme", "--for", "10m", "--limit", "login"), "Blocked tenant:acme under login")
 		wants(t, c.ok(t, "blocks"), "tenant:acme")
 		wants(t, c.ok(t, "unblock", "tenant:acme"), "Unblocked")
 		wants(t, c.fails(t, exitError, "reset", "tenant:acme", "--limit", "kept"), "kept in a book", "weblimit quota adjust")

@@ -61,7 +61,7 @@ func TestMillionKeys(t *testing.T) {
 		{"top"},
 		{"explain", "user:0000000"},
 		{"peek", fmt.Sprintf("user:%07d", n/2+1)},
-		{"block", fmt.Sprintf("user:%07d", n-2), "--for", "1h"},
+		{"block", fmt.Sprintf("user:%07d", n-2), "--for", "1h", "--limit", "login"},
 		{"unblock", fmt.Sprintf("user:%07d", n-2)},
 		{"reset", fmt.Sprintf("user:%07d", n-3)},
 		{"blocks", "--json"},

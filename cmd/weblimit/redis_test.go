@@ -146,7 +146,7 @@ func everywhere(t *testing.T, a *application, flags ...string) {
 	if r := run("peek", "user:42"); r.code != exitDenied {
 		t.Errorf("peek: exit code %d: %s%s", r.code, r.out, r.err)
 	}
-	wants(t, run("block", "user:7", "--for", "1h").out, "Blocked user:7 under login")
+	wants(t, run("block", "user:7", "--for", "1h", "--limit", "login").out, "Blocked user:7 under login")
 	if n := a.ask(t, "user:7", 1); n != 0 {
 		t.Error("a blocked client passes")
 	}
@@ -220,7 +220,7 @@ func TestTheCommandUnderTheLeastPrivilege(t *testing.T) {
 	a.onRedis.env["WEBLIMIT_USER"], a.onRedis.env["WEBLIMIT_PASSWORD"] = "ops", "s3cret"
 	a.ask(t, "user:42", 20)
 	a.published(t, "user:42", 20)
-	for _, args := range [][]string{{"top"}, {"block", "user:42", "--for", "1m"}, {"blocks"}, {"unblock", "user:42"}, {"reset", "user:42"}, {"peek", "user:42"}} {
+	for _, args := range [][]string{{"top"}, {"block", "user:42", "--for", "1m", "--limit", "login"}, {"blocks"}, {"unblock", "user:42"}, {"reset", "user:42"}, {"peek", "user:42"}} {
 		a.onRedis.ok(t, args...)
 	}
 	a.onRedis.env["WEBLIMIT_USER"] = "viewer"

@@ -114,10 +114,10 @@ func (m *Store) penaltyAt(at place, number int, now int64) (store.Penalty, bool)
 	return unpack(&b), true
 }
 
-// Block implements [store.Store]. Its only errors are those of [store.ValidPenalties] and
+// Block implements [store.Store]. Its only errors are those of [store.ValidBlocks] and
 // [store.ValidBlockTime].
 func (m *Store) Block(_ context.Context, checks []store.Check, d time.Duration) error {
-	if err := store.ValidPenalties(checks); err != nil {
+	if err := store.ValidBlocks(checks); err != nil {
 		return err
 	}
 	if err := store.ValidBlockTime(d); err != nil {
@@ -127,11 +127,11 @@ func (m *Store) Block(_ context.Context, checks []store.Check, d time.Duration) 
 	return nil
 }
 
-// Unblock implements [store.Store]. Its only errors are those of [store.ValidPenalties].
+// Unblock implements [store.Store]. Its only errors are those of [store.ValidBlocks].
 func (m *Store) Unblock(_ context.Context, checks []store.Check) error {
-	if err := store.ValidPenalties(checks); err != nil {
+	if err := store.ValidBlocks(checks); err != nil {
 		return err
 	}
-	m.update(checks, func(_ int64, states []store.State) { store.UnblockKeys(states) })
+	m.update(checks, func(_ int64, states []store.State) { store.UnblockKeys(checks, states) })
 	return nil
 }

@@ -99,6 +99,8 @@ func (s *shard) score(slot *slot, now int64) score {
 	switch b.Form.Algorithm {
 	case store.PenaltyRecord:
 		return penaltyScore(&b, burst, now)
+	case store.ManualRecord:
+		return limited | score(b.Expires)
 	case store.MarkRecord:
 	default:
 		used = roughly(b.Used(now))

@@ -10,7 +10,7 @@ import (
 // free slot.
 func TestAKindReadsBack(t *testing.T) {
 	t.Parallel()
-	all := append(store.Algorithms(), store.PenaltyRecord, store.MarkRecord)
+	all := append(store.Algorithms(), store.PenaltyRecord, store.MarkRecord, store.ManualRecord)
 	if len(all) != int(store.LastAlgorithm) {
 		t.Errorf("%d algorithms and records, and the last has number %d", len(all), store.LastAlgorithm)
 	}

@@ -92,6 +92,7 @@ func (m *Store) enter(c *call, checks []store.Check) (now int64) {
 		if checks[i].Once != nil {
 			s.Mark = at.readMark()
 		}
+		at.readManual(&s.Manual)
 		if checks[i].Rule.Penalized() {
 			at.readPenalty(checks[i].Rule, &s.Penalty)
 		}
@@ -138,6 +139,10 @@ func (m *Store) leave(c *call, checks []store.Check, now int64) {
 				at.index, at.found = at.shard.find(at.place)
 			}
 			moved = at.put(&s.Bucket, checks[i].Rule, now) || moved
+		}
+		if s.ManualChanged {
+			m.saveManual(at, &checks[i], &s.Manual, now)
+			moved = true
 		}
 		if s.PenaltyChanged {
 			m.savePenalty(at, &checks[i], &s.Penalty, now)

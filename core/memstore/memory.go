@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
 	"hash/maphash"
 	"math"
@@ -69,7 +70,7 @@ func New(config ...Config) *Store {
 	m.Registry().SetRestorer(m)
 	for i := range m.shards {
 		m.shards[i].limit = int32(min(c.MaxBuckets/shards, math.MaxInt32))
-		m.shards[i].spare = int32(12 + i%3) // so that not all outgrow their tables at one number of keys
+		m.shards[i].spare = int16(12 + i%3) // so that not all outgrow their tables at one number of keys
 	}
 	return m
 }
@@ -151,12 +152,24 @@ func (m *Store) decideOne(rule *store.Rule, key []byte, cost int64, result *stor
 	offset, now := rule.Offset(key), m.now()
 	at.shard.mu.Lock()
 	now = m.time(at.shard, now)
+	if at.shard.manual && cost > 0 && at.isBlocked(now) {
+		at.shard.mu.Unlock()
+		*result = m.decideBlocked(rule, key, cost, take)
+		return
+	}
 	at.index, at.found = at.shard.get(at.place, &s.Bucket)
 	if fits := s.Judge(rule, cost, now, offset); take && s.Commit(rule, cost, now, fits) {
 		at.put(&s.Bucket, rule, now)
 	}
 	at.shard.mu.Unlock()
 	s.Answer(rule, cost, result)
+}
+
+// decideBlocked is decideOne of a key that is blocked by hand.
+func (m *Store) decideBlocked(rule *store.Rule, key []byte, cost int64, take bool) store.Result {
+	var results [1]store.Result
+	m.decideAll([]store.Check{{Key: bytes.Clone(key), Rule: rule, Cost: cost}}, results[:], take) // a copy, so that key stays on the stack
+	return results[0]
 }
 
 func (m *Store) decideAll(checks []store.Check, results []store.Result, take bool) {

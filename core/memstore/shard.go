@@ -27,7 +27,8 @@ type shard struct {
 	count   int32 // slots in use, at most 7/8 of them
 	weight  int32 // memory of the logs, in buckets
 	limit   int32 // bound of count + weight
-	spare   int32 // slots that a new table has beyond those its buckets need
+	spare   int16 // slots that a new table has beyond those its buckets need
+	manual  bool  // whether there can be a block by hand: without one, nobody looks for it
 	latest  int64 // time of the last call, in microseconds since the epoch: see Store.time
 	logs    logs
 	victims []victim // found by the last search, best last
@@ -189,9 +190,11 @@ func (s *shard) mostSlots(growth int) int {
 // as long as the limit allows, which is 7/8 full at the limit.
 func (s *shard) rebuild(now int64) {
 	live := int32(0)
+	s.manual = false
 	for i := range s.slots {
 		if s.slots[i].kind != 0 && s.slots[i].isLive(now) {
 			live++
+			s.manual = s.manual || s.slots[i].kind.algorithm() == store.ManualRecord
 		}
 	}
 	old := s.slots

@@ -13,11 +13,11 @@ import (
 const blocksPage = 1000
 
 // Blocks implements [store.Store]. It reads the penalties of the rules' keys, a thousand at a
-// time.
+// time, and has the server look at all buckets of the rules for blocks by hand.
 func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
 	return func(yield func(store.Blocked, error) bool) {
 		for _, rule := range rules {
-			for _, k := range [...]kind{penaltyRecord, penaltyRecord | hashed} {
+			for _, k := range [...]kind{penaltyRecord, penaltyRecord | hashed, bucketRecord, bucketRecord | hashed} {
 				if !s.blocksOf(ctx, rule, k, yield) {
 					return
 				}
@@ -26,12 +26,12 @@ func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store
 	}
 }
 
-// blocksOf yields the blocks among a rule's penalties of one kind. It returns false to stop.
+// blocksOf yields the blocks among a rule's records of one kind. It returns false to stop.
 func (s *Store) blocksOf(ctx context.Context, rule *store.Rule, k kind, yield func(store.Blocked, error) bool) bool {
 	from := head(k, rule)
 	end := successor(head(k, rule))
 	for {
-		page, err := s.penalties(ctx, from, end)
+		page, err := s.blocked(ctx, k&^hashed, from, end)
 		if err != nil {
 			return yield(store.Blocked{}, s.errorOf(err))
 		}
@@ -61,7 +61,7 @@ func successor(head []byte) []byte {
 	return head
 }
 
-// stored is a penalty that was read.
+// stored is a penalty, or a block by hand, that was read.
 type stored struct {
 	id           []byte
 	key          string
@@ -70,7 +70,8 @@ type stored struct {
 	err          error
 }
 
-func (s *Store) penalties(ctx context.Context, from, end []byte) ([]stored, error) {
+// blocked reads a page of records of a kind that may be blocks.
+func (s *Store) blocked(ctx context.Context, k kind, from, end []byte) ([]stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout+grace)
 	defer cancel()
 	conn, err := s.acquire(ctx)
@@ -82,7 +83,11 @@ func (s *Store) penalties(ctx context.Context, from, end []byte) ([]stored, erro
 	if err != nil {
 		return nil, err
 	}
-	rows, err := conn.Query(ctx, s.sql.blocks, from, end, blocksPage)
+	query := s.sql.blocks
+	if k == bucketRecord {
+		query = s.sql.manual
+	}
+	rows, err := conn.Query(ctx, query, from, end, blocksPage)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +95,13 @@ func (s *Store) penalties(ctx context.Context, from, end []byte) ([]stored, erro
 	var page []stored
 	for rows.Next() {
 		var p stored
-		r := record{kind: penaltyRecord}
+		r := record{kind: k}
 		if err := rows.Scan(&p.id, &r.state); err != nil {
 			return nil, err
 		}
 		p.err = r.open()
-		p.blocked = r.penalty.Until > now
-		p.key, p.until, p.level = string(r.key), r.penalty.Until, r.penalty.Level
+		p.key, p.until, p.level = string(r.key), max(r.penalty.Until, r.manual.Until), r.penalty.Level
+		p.blocked = p.until > now
 		page = append(page, p)
 	}
 	return page, rows.Err()

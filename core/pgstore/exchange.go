@@ -33,7 +33,7 @@ type unsent struct{ error }
 func (e *unsent) Unwrap() error { return e.error }
 
 // statements are the calls of the functions in sql/, in the store's schema.
-type statements struct{ swap, lock, sweep, clock, blocks string }
+type statements struct{ swap, lock, sweep, clock, blocks, manual string }
 
 func statementsIn(schema string) statements {
 	return statements{
@@ -43,6 +43,7 @@ func statementsIn(schema string) statements {
 		sweep:  in(schema, "SELECT @.pgstore_sweep_1($1, $2)"),
 		clock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 		blocks: in(schema, "SELECT id, state FROM @.pgstore_record WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3"),
+		manual: in(schema, `SELECT id, state FROM @.pgstore_record WHERE id >= $1 AND id < $2 AND substring(state FROM 1 FOR 1) = '\x02' ORDER BY id LIMIT $3`),
 	}
 }
 

@@ -139,7 +139,7 @@ func (j *job) decide(now int64, records map[string]*record) {
 	for i := range states {
 		parts, s := &j.parts[i], &states[i]
 		if r := records[parts[bucketPart]]; r != nil {
-			s.Bucket = r.bucket
+			s.Bucket, s.Manual = r.bucket, r.manual
 		}
 		if r := records[parts[penaltyPart]]; r != nil {
 			s.Penalty = r.penalty
@@ -154,6 +154,9 @@ func (j *job) decide(now int64, records map[string]*record) {
 		parts, s := &j.parts[i], &states[i]
 		if r := records[parts[bucketPart]]; r != nil && s.BucketChanged {
 			r.bucket, r.dirty = s.Bucket, true
+		}
+		if r := records[parts[bucketPart]]; r != nil && s.ManualChanged && s.Manual != r.manual {
+			r.manual, r.key, r.dirty = s.Manual, j.checks[i].Key, true
 		}
 		if r := records[parts[penaltyPart]]; r != nil && s.PenaltyChanged {
 			r.penalty, r.key, r.dirty = s.Penalty, j.checks[i].Key, true

@@ -13,9 +13,15 @@ import (
 // follow their number, each with its distance in time from the one before. A penalty ends
 // with its key, which the id may have as a hash only. Times are microseconds since the epoch.
 // An empty state is that of a record which says nothing.
+//
+// A bucket whose key is blocked by hand has another version, and before its fields, if it has any, the two of the
+// store.ManualBlock, the length of the key, and the key. So what is hardly ever there costs nothing.
 
-// layout is the version of all states.
-const layout = 1
+// The versions of states.
+const (
+	layout       = 1
+	layoutManual = 2
+)
 
 // minute is the unit of pgstore_record.ends, in microseconds.
 const minute = 60_000_000
@@ -33,9 +39,10 @@ type record struct {
 	// Read from state by open, and changed by jobs.
 	at      int64 // when it was last written, by the server's clock
 	bucket  store.Bucket
+	manual  store.ManualBlock // of a bucket
 	penalty store.Penalty
 	mark    store.Mark
-	key     []byte // of a penalty
+	key     []byte // of a penalty, or of a bucket's manual block
 	dirty   bool   // to be written
 
 	// What is written, if it is dirty.
@@ -56,20 +63,28 @@ func (r *record) open() error {
 
 func (r *record) clear() {
 	r.at, r.bucket, r.penalty, r.mark, r.key, r.dirty = 0, store.Bucket{}, store.Penalty{}, store.Mark{}, nil, false
+	r.manual = store.ManualBlock{}
 }
 
 func (r *record) read() error {
 	if len(r.state) == 0 {
 		return nil
 	}
-	if r.state[0] != layout {
+	manual := r.state[0] == layoutManual && r.kind == bucketRecord
+	if r.state[0] != layout && !manual {
 		return errLayout
 	}
 	d := decoder{rest: r.state[1:]}
 	r.at = d.next()
+	if manual {
+		r.manual.Since, r.manual.Until = d.next(), d.next()
+		r.key = d.bytes()
+	}
 	switch r.kind {
 	case bucketRecord:
-		d.bucket(&r.bucket)
+		if !manual || len(d.rest) > 0 {
+			d.bucket(&r.bucket)
+		}
 	case penaltyRecord:
 		for _, field := range penaltyFields(&r.penalty) {
 			*field = d.next()
@@ -92,10 +107,16 @@ func (r *record) encode(now int64) {
 	b := binary.AppendVarint([]byte{layout}, now)
 	switch r.kind {
 	case bucketRecord:
+		if r.manual.Until > now {
+			ends = r.manual.Until
+			b[0] = layoutManual
+			b = binary.AppendVarint(binary.AppendVarint(b, r.manual.Since), r.manual.Until)
+			b = append(binary.AppendVarint(b, int64(len(r.key))), r.key...)
+		}
 		if r.bucket.Unused() {
 			break
 		}
-		ends = r.bucket.KeptUntil()
+		ends = max(ends, r.bucket.KeptUntil())
 		b = appendBucket(b, &r.bucket)
 	case penaltyRecord:
 		ends = r.penalty.Expires
@@ -148,6 +169,18 @@ func (d *decoder) next() int64 {
 	}
 	d.rest = d.rest[n:]
 	return v
+}
+
+// bytes reads a text that follows its length.
+func (d *decoder) bytes() []byte {
+	n := d.next()
+	if n < 0 || n > int64(len(d.rest)) {
+		d.failed = true
+		return nil
+	}
+	text := d.rest[:n]
+	d.rest = d.rest[n:]
+	return text
 }
 
 func (d *decoder) bucket(b *store.Bucket) {

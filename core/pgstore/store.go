@@ -94,8 +94,8 @@ var (
 	reset  = operation{bucket: true, penalty: true, mark: true, blind: true, run: func(_ int64, checks []store.Check, states []store.State, _ []store.Result) {
 		store.Reset(checks, states)
 	}}
-	unblock = operation{bucket: true, penalty: true, blind: true, run: func(_ int64, _ []store.Check, states []store.State, _ []store.Result) {
-		store.UnblockKeys(states)
+	unblock = operation{bucket: true, penalty: true, blind: true, run: func(_ int64, checks []store.Check, states []store.State, _ []store.Result) {
+		store.UnblockKeys(checks, states)
 	}}
 )
 
@@ -134,7 +134,7 @@ func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 
 // Block implements [store.Store].
 func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration) error {
-	if err := errors.Join(store.ValidPenalties(checks), store.ValidBlockTime(d)); err != nil {
+	if err := errors.Join(store.ValidBlocks(checks), store.ValidBlockTime(d)); err != nil {
 		return err
 	}
 	block := operation{bucket: true, penalty: true, run: func(now int64, checks []store.Check, states []store.State, _ []store.Result) {
@@ -145,7 +145,7 @@ func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration
 
 // Unblock implements [store.Store].
 func (s *Store) Unblock(ctx context.Context, checks []store.Check) error {
-	if err := store.ValidPenalties(checks); err != nil {
+	if err := store.ValidBlocks(checks); err != nil {
 		return err
 	}
 	return s.inParts(ctx, unblock, checks)

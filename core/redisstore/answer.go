@@ -25,6 +25,7 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 		j.readWhole(granted, checks, results)
 		return nil
 	}
+	j.bars, j.reply = j.CutBars(j.reply)
 	if j.penalized {
 		j.readPenalized(checks, results)
 		return nil
@@ -33,8 +34,9 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 	var a script.Answer
 	left := j.reply
 	for _, i := range j.Checks {
+		at := len(j.reply) - len(left)
 		if a, left = j.Cut(left, i, checks); i != script.Hold && (!checks[i].Shadow || j.isUnknown(a, &checks[i])) {
-			granted = min(granted, j.fits(a, &checks[i]))
+			granted = min(granted, j.fits(a, &checks[i], at))
 		}
 	}
 	if j.judgeOnly {
@@ -43,6 +45,7 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 	j.granted = j.Op == take && j.before < granted
 	left = j.reply
 	for _, i := range j.Checks {
+		at := len(j.reply) - len(left)
 		if a, left = j.Cut(left, i, checks); i == script.Hold {
 			continue
 		}
@@ -52,7 +55,7 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 			checks[i].Tell(&reading)
 			continue
 		}
-		j.result(a, &checks[i], granted, 0, &results[i])
+		j.result(a, &checks[i], granted, j.bars.For(at), &results[i])
 	}
 	return nil
 }
@@ -76,14 +79,16 @@ func (j *job) readWhole(granted bool, checks []store.Check, results []store.Resu
 // since it is not mergeable. A penalty that is a block denies the check it belongs to.
 func (j *job) readPenalized(checks []store.Check, results []store.Result) {
 	granted := 1
+	before := 0
 	for i, a := range j.answers(checks) {
 		of := i
 		if i < 0 {
 			of = ^i
 		}
 		if !checks[of].Shadow || i >= 0 && j.isUnknown(a, &checks[i]) {
-			granted = min(granted, j.fits(a, &checks[of]))
+			granted = min(granted, j.fits(a, &checks[of], before))
 		}
+		before += len(a)
 	}
 	if j.judgeOnly {
 		granted = 0
@@ -110,17 +115,23 @@ func (j *job) answers(checks []store.Check) func(yield func(i int, a script.Answ
 	}
 }
 
-// blockedFor returns for how many microseconds the key of a check is blocked.
-func (j *job) blockedFor(checks []store.Check, check int) int64 {
-	if !slices.Contains(j.Checks, ^check) {
+// blockedFor returns for how many microseconds the key of a check is blocked, by its penalty or by hand.
+func (j *job) blockedFor(checks []store.Check, check int) (longest int64) {
+	if j.bars == "" && !slices.Contains(j.Checks, ^check) {
 		return 0
 	}
-	for i, a := range j.answers(checks) {
-		if i == ^check {
-			return a.Number(0)
+	left, before := j.reply, 0
+	for _, i := range j.Checks {
+		a, rest := j.Cut(left, i, checks)
+		switch i {
+		case ^check:
+			longest = max(longest, a.Number(0))
+		case check:
+			longest = max(longest, j.bars.For(before))
 		}
+		left, before = rest, before+len(a)
 	}
-	return 0
+	return longest
 }
 
 // blockedThroughout returns for how many microseconds none of the checks can count a denial: each
@@ -138,10 +149,13 @@ func (j *job) blockedThroughout(checks []store.Check) int64 {
 	return least
 }
 
-// fits returns how many equal jobs an enforced check fits. If it does not fit this
-// one, it notes the denial.
-func (j *job) fits(a script.Answer, check *store.Check) int {
+// fits returns how many equal jobs an enforced check fits, whose answer is at a place of the reply. If it
+// does not fit this one, it notes the denial.
+func (j *job) fits(a script.Answer, check *store.Check, at int) int {
 	fits := a.Fits()
+	if j.bars.For(at) > 0 {
+		fits = 0 // a repeat that would be free has another answer
+	}
 	if fits == 0 || j.Op == take && !j.judgeOnly && j.before >= fits {
 		if j.isTentative(a, check) {
 			j.tentative = true

@@ -1,6 +1,6 @@
 package redisstore
 
-// Blocks of repeat offenders: set, lifted, and listed by a scan of all keys.
+// Blocks of repeat offenders, and by hand: set, lifted, and listed by a scan of all keys.
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +38,7 @@ func (s *Store) Unblock(ctx context.Context, checks []store.Check) error {
 
 // changeBlocks sets (charge) or lifts (reset) the blocks of the checks' keys.
 func (s *Store) changeBlocks(ctx context.Context, op operation, checks []store.Check, d time.Duration) error {
-	if err := store.ValidPenalties(checks); err != nil {
+	if err := store.ValidBlocks(checks); err != nil {
 		return err
 	}
 	if op == charge {
@@ -45,17 +46,40 @@ func (s *Store) changeBlocks(ctx context.Context, op operation, checks []store.C
 			return err
 		}
 	}
-	if len(checks) > store.MaxChecks {
-		return fmt.Errorf("weblimit: at most %d blocks can be changed together, got %d", store.MaxChecks, len(checks))
+	defer s.forgetBlocked(checks)
+	var errs []error
+	for part := range slices.Chunk(checks, store.MaxChecks/2) {
+		errs = append(errs, s.changePart(ctx, op, part, d))
 	}
+	return errors.Join(errs...)
+}
+
+// forgetBlocked makes cached denials of the checks' keys out of date, whatever their algorithm: each of
+// them can be due to a block.
+func (s *Store) forgetBlocked(checks []store.Check) {
+	if s.denials == nil {
+		return
+	}
+	for i := range checks {
+		s.denials.epochOf(checks[i].Key).Add(1)
+	}
+}
+
+// changePart sets or lifts blocks: those of penalties, and those by hand of limits without one. A limit
+// that has got a penalty since can have both.
+func (s *Store) changePart(ctx context.Context, op operation, checks []store.Check, d time.Duration) error {
 	var js []*job
 	for i := range checks {
 		var j *job
 		js, j = s.jobFor(js, op, anySlot, &checks[i])
-		j.AddPenalty(i, &checks[i], d)
+		if checks[i].Rule.Penalized() {
+			j.AddPenalty(i, &checks[i], d)
+			j.AddManual(i, &checks[i], 0)
+		} else {
+			j.AddManual(i, &checks[i], d)
+		}
 	}
 	defer releaseAll(js)
-	defer s.denials.forget(checks)
 	return s.run(ctx, s.sealAll(js))
 }
 
@@ -68,7 +92,7 @@ func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store
 	return func(yield func(store.Blocked, error) bool) {
 		l := lister{prefix: s.prefix, names: make(map[uint32]string), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(), yield: yield, now: s.now}
 		for _, rule := range rules {
-			l.names[rule.PenaltyID()] = rule.Name
+			l.names[rule.PenaltyID()], l.names[rule.ID()] = rule.Name, rule.Name
 		}
 		servers, err := s.servers(ctx)
 		for _, server := range servers {
@@ -111,7 +135,7 @@ func (s *Store) servers(ctx context.Context) (found []redis.Cmdable, err error) 
 // lister yields blocks, on the goroutine that ranges over them.
 type lister struct {
 	prefix string
-	names  map[uint32]string   // of limits, by the id of their penalties
+	names  map[uint32]string   // of limits, by their ids and those of their penalties
 	seen   map[uint64]struct{} // hashes of what was yielded
 	seed   maphash.Seed
 	yield  func(store.Blocked, error) bool
@@ -182,7 +206,7 @@ func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) 
 		tag := script.TagOf(l.prefix, key)
 		for _, b := range script.BlocksIn(value, now) {
 			name, known := l.names[b.Limit]
-			if !known || l.isRepeated(name, tag) {
+			if !known || l.isRepeated(b.Limit, tag) {
 				continue
 			}
 			if !l.yield(store.Blocked{Limit: name, Key: tag, Until: time.UnixMicro(b.Until), Level: b.Level}, nil) {
@@ -195,8 +219,11 @@ func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) 
 
 // isRepeated reports whether the block was yielded before. A scan can name a key
 // twice, and so can two servers while a slot moves.
-func (l *lister) isRepeated(name, tag string) bool {
-	h := maphash.String(l.seed, name+"{"+tag)
+func (l *lister) isRepeated(id uint32, tag string) bool {
+	h := maphash.Comparable(l.seed, struct {
+		id  uint32
+		tag string
+	}{id, tag})
 	_, repeated := l.seen[h]
 	l.seen[h] = struct{}{}
 	return repeated

@@ -41,6 +41,7 @@ type cachedDenial struct {
 	expires  int64 // on the monotonic clock: from then on Redis has to be asked
 	epoch    uint32
 	used     atomic.Bool // it has saved a call
+	blocked  bool        // because of a block, which can be lifted at any moment
 	results  [denialChecks]store.Result
 }
 
@@ -107,7 +108,7 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 		if e == nil || e.request != request {
 			continue
 		}
-		if now >= e.expires || e.epoch != l.epoch {
+		if now >= e.expires || e.epoch != l.epoch || e.blocked && !d.listener.hears.Load() {
 			return l, false
 		}
 		// The answer may have arrived after the time was read.
@@ -138,6 +139,11 @@ func isSpecial(checks []store.Check) bool {
 		}
 	}
 	return false
+}
+
+// isBlocked reports whether a block has denied a check.
+func isBlocked(results []store.Result) bool {
+	return slices.ContainsFunc(results, func(r store.Result) bool { return r.Blocked })
 }
 
 func anyOnce(checks []store.Check) bool {
@@ -171,9 +177,9 @@ func (s *Store) keepDenial(l lookup, checks []store.Check, results []store.Resul
 			return // denials count towards a block
 		}
 		longest = min(longest, blocked)
-		if !s.denials.listener.hears.Load() {
-			longest = 0
-		}
+	}
+	if isBlocked(results) && !s.denials.listener.hears.Load() {
+		longest = 0 // also of a block by hand, under limits without a penalty
 	}
 	if longest == 0 || s.denials.keep(l, checks, results, longest) {
 		s.denials.listener.wake(s)
@@ -200,7 +206,7 @@ func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Resul
 		return false // denied by concurrency limits only: a slot can become free at any moment
 	}
 	request := d.fingerprint(checks)
-	e := &cachedDenial{request: request, received: monotonic(), expires: l.sent + min(certain, longest), epoch: l.epoch}
+	e := &cachedDenial{request: request, received: monotonic(), expires: l.sent + min(certain, longest), epoch: l.epoch, blocked: isBlocked(results)}
 	if l.expires != 0 {
 		e.expires = min(e.expires, l.expires)
 	}
@@ -281,7 +287,8 @@ func (d *denialCache) epochOf(key []byte) *atomic.Uint32 {
 }
 
 // forget makes the denials of the checks' keys out of date. Concurrency slots come and
-// go with each request, and no cached denial depends on them; one can depend on a block.
+// go with each request, and no cached denial depends on them; one can depend on a block, of which
+// forgetBlocked knows.
 func (d *denialCache) forget(checks []store.Check) {
 	if d == nil {
 		return

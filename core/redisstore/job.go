@@ -61,8 +61,9 @@ type job struct {
 
 	// The answer. The goroutine that runs the batch writes it before the state
 	// becomes done; the owner reads it after.
-	at     int64  // when the script decided, in microseconds since the epoch
-	reply  string // the script's answer to the group
+	at     int64       // when the script decided, in microseconds since the epoch
+	reply  string      // the script's answer to the group
+	bars   script.Bars // which checks are of keys that are blocked by hand; set by readAnswer
 	err    error
 	unsent bool // err is of a job that was never sent
 	group  int  // which of the batch's groups the job is in
@@ -111,7 +112,7 @@ func (j *job) release() {
 	}
 	j.setIdle()
 	j.Forget()
-	j.asking, j.reply, j.before, j.err, j.unsent, j.batch = false, "", 0, nil, false, nil
+	j.asking, j.reply, j.bars, j.before, j.err, j.unsent, j.batch = false, "", "", 0, nil, false, nil
 	jobs.Put(j)
 }
 
@@ -127,7 +128,7 @@ func releaseAll(js []*job) {
 func (j *job) again(asking bool) {
 	j.setIdle()
 	j.asking, j.canLead = asking, true
-	j.reply, j.err, j.unsent, j.batch = "", nil, false, nil
+	j.reply, j.bars, j.err, j.unsent, j.batch = "", "", nil, false, nil
 }
 
 // add adds check number index of the request and, if the operation concerns it, its

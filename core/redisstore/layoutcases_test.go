@@ -190,6 +190,27 @@ var layoutCases = []layoutCase{
 		l.reset(units(0, rule))
 		l.block(time.Hour, units(0, rule)) // a record that stands alone
 	}},
+	{"block-by-hand", "a limit without a penalty under which an operator blocks", func(l *layout) {
+		rule := layoutRule("plain", store.Numbers{Algorithm: store.FixedWindow, Quota: 5, Window: time.Hour})
+		l.block(time.Hour, units(0, rule)) // a record that stands alone
+		l.take(units(1, rule))
+		l.blocks(rule)
+		l.unblock(units(0, rule))
+		first := l.take(units(2, rule))
+		l.block(2*time.Hour, units(0, rule)) // before the limit's own
+		l.wait(time.Minute)
+		l.take(units(1, rule))
+		l.peek(units(1, rule))
+		l.take(units(0, rule))
+		l.refund(first)
+		l.charge(units(3, rule))
+		l.blocks(rule)
+		l.block(5*time.Minute, units(0, rule)) // in place of the longer one
+		l.wait(6 * time.Minute)
+		l.take(units(1, rule))
+		l.block(time.Hour, units(0, rule))
+		l.reset(units(0, rule))
+	}},
 	{"operations", "operations that are charged once an hour", func(l *layout) {
 		rule := layoutRule("orders", store.Numbers{Algorithm: store.FixedWindow, Quota: 10, Window: 2 * time.Hour, Once: time.Hour, Repeats: 2})
 		order := func(key string) store.Check {

@@ -58,9 +58,12 @@ func TestABlockIsRepeatedUntilItIsLifted(t *testing.T) {
 func TestABlockEndsAtOnceInTheProcessThatLiftsIt(t *testing.T) {
 	t.Parallel()
 	block := core.Block{After: 3, Within: time.Hour, For: time.Hour}
-	for name, limit := range map[string]core.Limit{"rate": core.PerHour(100), "slots": core.Concurrent(100)} {
+	for name, limit := range map[string]core.Limit{
+		"rate": core.PerHour(100).Penalty(block), "slots": core.Concurrent(100).Penalty(block),
+		"rate without a penalty": core.PerHour(100), "slots without a penalty": core.Concurrent(100),
+	} {
 		client := redistest.Start(t).Client(t)
-		rule := mustRule(t, limit.Penalty(block))
+		rule := mustRule(t, limit)
 		s := redisstore.New(client, caching(""))
 		listening(t, s)
 		checks := []core.Check{checkOf("k", rule, 0)}
@@ -111,9 +114,21 @@ func TestABlockIsNotRepeatedBesideAPenaltyThatCounts(t *testing.T) {
 // A process that does not hear whether a block is lifted asks each time.
 func TestABlockIsNotRepeatedByAProcessThatHearsNothing(t *testing.T) {
 	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"a penalty":    core.PerHour(100).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}),
+		"by hand only": core.PerHour(100),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			blockIsNotRepeated(t, mustRule(t, limit))
+		})
+	}
+}
+
+func blockIsNotRepeated(t *testing.T, rule *core.Rule) {
+	t.Helper()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
-	rule := mustRule(t, core.PerHour(100).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 	a, b := redisstore.New(server.Client(t)), redisstore.New(proxy.Client(t), caching(""))
 	b.SetListenTimes(forever, forever, forever, forever) // which does not connect again
 	listening(t, b)
@@ -135,4 +150,36 @@ func TestABlockIsNotRepeatedByAProcessThatHearsNothing(t *testing.T) {
 	if r.Blocked {
 		t.Errorf("got %+v after the block was lifted", r)
 	}
+}
+
+// An operator's block under a limit without a penalty is repeated without asking, lifted everywhere, and
+// ends what others have taken ahead.
+func TestABlockByHandReachesAllProcesses(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Named("api"))
+	a, b := redisstore.New(server.Client(t)), redisstore.New(server.Client(t), caching(""))
+	listening(t, b)
+	checks := []core.Check{checkOf("k", rule, 1)}
+	for range 2 {
+		must.OK(t, a.Block(t.Context(), checks, time.Hour))
+		wait.Until(t, "the block", func() bool { return take(t, b, checks...)[0].Blocked })
+		before := server.Calls(t, "evalsha")
+		for range 1000 {
+			if r := take(t, b, checks...)[0]; !r.Blocked {
+				t.Fatalf("got %+v, want the block", r)
+			}
+		}
+		if calls := server.Calls(t, "evalsha") - before; calls > 500 { // a second is the age of a denial
+			t.Errorf("a thousand denials of a blocked key cost %d calls", calls)
+		}
+		must.OK(t, a.Unblock(t.Context(), checks))
+		wait.Until(t, "the end of the block", func() bool { return take(t, b, checks...)[0].Allowed })
+	}
+	ahead := redisstore.New(server.Client(t), leasing("", time.Minute))
+	heat(t, ahead, checkOf("k", rule, 1))
+	wait.Until(t, "the block of a key whose units are held", func() bool {
+		must.OK(t, ahead.Block(t.Context(), checks, time.Hour))
+		return take(t, ahead, checks...)[0].Blocked
+	})
 }

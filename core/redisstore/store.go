@@ -212,7 +212,7 @@ func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 	for i := range checks {
 		checks[i].Cost = 0 // it is not read
 	}
-	defer s.denials.forget(checks)
+	defer s.forgetBlocked(checks)
 	if s.prefetched != nil {
 		// Before, so that nothing is spent or returned meanwhile, and after, because of
 		// slices that came meanwhile.

@@ -38,12 +38,13 @@ const (
 // The numbers of other records in stores, which share the numbers of algorithms. No limit
 // can use them.
 const (
-	PenaltyRecord Algorithm = 6 // a Penalty
-	MarkRecord    Algorithm = 7 // a Mark
+	PenaltyRecord Algorithm = 6  // a Penalty
+	MarkRecord    Algorithm = 7  // a Mark
+	ManualRecord  Algorithm = 10 // a ManualBlock
 )
 
 // LastAlgorithm is the highest number of an algorithm or another record.
-const LastAlgorithm = Ledger
+const LastAlgorithm = ManualRecord
 
 // algorithms holds the implementation of each algorithm by its number.
 var algorithms = [LastAlgorithm + 1]counting{

@@ -29,7 +29,7 @@ func TestNoAlgorithmIsForgotten(t *testing.T) {
 	names := map[string]Algorithm{"unknown algorithm": 0}
 	for a := range LastAlgorithm + 1 {
 		c := algorithms[a]
-		if reserved := a == 0 || a == PenaltyRecord || a == MarkRecord; reserved != (c == nil) {
+		if reserved := a == 0 || a == PenaltyRecord || a == MarkRecord || a == ManualRecord; reserved != (c == nil) {
 			t.Errorf("algorithm %d: reserved %v, in the table %v", a, reserved, c != nil)
 		}
 		if c == nil {

@@ -20,9 +20,10 @@ type mapStore struct {
 	now func() int64 // microseconds since the epoch
 
 	mu        sync.Mutex
-	buckets   map[id]store.Bucket   // Guarded by mu.
-	penalties map[id]store.Penalty  // Guarded by mu.
-	marks     map[string]store.Mark // Guarded by mu.
+	buckets   map[id]store.Bucket      // Guarded by mu.
+	manual    map[id]store.ManualBlock // Guarded by mu.
+	penalties map[id]store.Penalty     // Guarded by mu.
+	marks     map[string]store.Mark    // Guarded by mu.
 }
 
 // id identifies a bucket and a penalty.
@@ -32,7 +33,10 @@ type id struct {
 }
 
 func newMapStore(now func() int64) *mapStore {
-	m := &mapStore{now: now, buckets: map[id]store.Bucket{}, penalties: map[id]store.Penalty{}, marks: map[string]store.Mark{}}
+	m := &mapStore{
+		now: now, buckets: map[id]store.Bucket{}, manual: map[id]store.ManualBlock{}, penalties: map[id]store.Penalty{},
+		marks: map[string]store.Mark{},
+	}
 	m.Registry().SetInProcess() // a store that processes share does not call it
 	m.Registry().SetRestorer(m)
 	return m
@@ -48,13 +52,16 @@ func (m *mapStore) update(checks []store.Check, change func(now int64, states []
 	states := make([]store.State, len(checks))
 	for i := range checks {
 		id := idOf(&checks[i])
-		states[i] = store.State{Bucket: m.buckets[id], Penalty: m.penalties[id], Mark: m.marks[markOf(&checks[i])]}
+		states[i] = store.State{Bucket: m.buckets[id], Manual: m.manual[id], Penalty: m.penalties[id], Mark: m.marks[markOf(&checks[i])]}
 	}
 	change(m.now(), states)
 	for i := range checks {
 		s := &states[i]
 		if s.BucketChanged {
 			m.buckets[idOf(&checks[i])] = s.Bucket
+		}
+		if s.ManualChanged {
+			m.manual[idOf(&checks[i])] = s.Manual
 		}
 		if s.PenaltyChanged {
 			m.penalties[idOf(&checks[i])] = s.Penalty
@@ -119,7 +126,7 @@ func (m *mapStore) Reset(_ context.Context, checks []store.Check) error {
 }
 
 func (m *mapStore) Block(_ context.Context, checks []store.Check, d time.Duration) error {
-	if err := errors.Join(store.ValidPenalties(checks), store.ValidBlockTime(d)); err != nil {
+	if err := errors.Join(store.ValidBlocks(checks), store.ValidBlockTime(d)); err != nil {
 		return err
 	}
 	m.update(checks, func(now int64, states []store.State) { store.BlockKeys(now, checks, states, d) })
@@ -127,10 +134,10 @@ func (m *mapStore) Block(_ context.Context, checks []store.Check, d time.Duratio
 }
 
 func (m *mapStore) Unblock(_ context.Context, checks []store.Check) error {
-	if err := store.ValidPenalties(checks); err != nil {
+	if err := store.ValidBlocks(checks); err != nil {
 		return err
 	}
-	m.update(checks, func(_ int64, states []store.State) { store.UnblockKeys(states) })
+	m.update(checks, func(_ int64, states []store.State) { store.UnblockKeys(checks, states) })
 	return nil
 }
 
@@ -139,6 +146,11 @@ func (m *mapStore) Blocks(_ context.Context, rules []*store.Rule) iter.Seq2[stor
 	defer m.mu.Unlock()
 	var all []store.Blocked
 	for _, rule := range rules {
+		for id, b := range m.manual {
+			if id.rule == rule.ID() && b.Until > m.now() {
+				all = append(all, store.Blocked{Limit: rule.Name, Key: id.key, Until: time.UnixMicro(b.Until)})
+			}
+		}
 		for id, p := range m.penalties {
 			if id.rule == rule.ID() && p.Until > m.now() {
 				all = append(all, store.Blocked{Limit: rule.Name, Key: id.key, Until: time.UnixMicro(p.Until), Level: p.Level})

@@ -179,6 +179,27 @@ func (b *Block) lasts(level int64) int64 {
 	return lasts
 }
 
+// ManualBlock is a block that an operator has set by hand under a rule without a [Block]. Under a rule
+// with one, such a block is part of the [Penalty]. Times are microseconds since the epoch. The zero
+// ManualBlock is none; one that has ended means the same, so a store can drop it. A ManualBlock is not
+// safe for concurrent use.
+type ManualBlock struct {
+	Since int64 // when it was set
+	Until int64 // when it ends, and means nothing any more
+}
+
+// open prepares a stored block to be read at now, and reports whether it had to be brought back: if the
+// clock was set back since, it lasts no longer than if it began now.
+func (m *ManualBlock) open(now int64) (changed bool) {
+	switch {
+	case m.Until <= now:
+		*m = ManualBlock{}
+	case m.Since > now:
+		m.Since, m.Until, changed = now, now+m.Until-m.Since, true
+	}
+	return changed
+}
+
 // block turns the answer of a limit into that of a block which ends in left microseconds.
 // The limit itself may ask for a longer wait. If the cost never fits, no wait helps.
 func (r *Result) block(left int64, fits bool) {
@@ -207,15 +228,12 @@ func ValidBlockTime(d time.Duration) error {
 	return nil
 }
 
-// ValidPenalties returns an error for checks whose keys no store can block or unblock: a
-// check without a rule, or with a rule that has no penalty.
-func ValidPenalties(checks []Check) error {
+// ValidBlocks returns an error for checks whose keys no store can block or unblock: a check without a
+// rule.
+func ValidBlocks(checks []Check) error {
 	for i := range checks {
-		switch rule := checks[i].Rule; {
-		case rule == nil:
+		if checks[i].Rule == nil {
 			return errNoRule
-		case !rule.Penalized():
-			return fmt.Errorf("weblimit: limit %q has no Penalty", rule.Name)
 		}
 	}
 	return nil

@@ -12,21 +12,22 @@ import (
 // [Reset], [BlockKeys] and [UnblockKeys]; and [Restore] for [Restorer]. Blocks is a query.
 //
 // The zero State is that of a key that has used nothing. A State can be used again: set
-// Bucket, Penalty if the rule has one, and Mark if the check has Once. A State is not safe
+// Bucket, Manual, Penalty if the rule has one, and Mark if the check has Once. A State is not safe
 // for concurrent use.
 type State struct {
-	Bucket  Bucket  // of the check's key and rule
-	Penalty Penalty // of the check's key and rule, if the rule is Penalized
-	Mark    Mark    // of the check's operation, if it has Once
+	Bucket  Bucket      // of the check's key and rule
+	Manual  ManualBlock // of the check's key and rule; hardly ever there is one
+	Penalty Penalty     // of the check's key and rule, if the rule is Penalized
+	Mark    Mark        // of the check's operation, if it has Once
 
 	// History is the store's present one: see Account.History. Defaults to 0, for a store whose data is always the
 	// latest, or that can't tell.
 	History int64
 
-	// The records to be written back. A bucket that is Unused and a zero penalty can be
+	// The records to be written back. A bucket that is Unused, and a zero penalty or manual block, can be
 	// removed instead; a zero mark must be removed. All records can be removed when they
 	// expire.
-	BucketChanged, PenaltyChanged, MarkChanged bool
+	BucketChanged, ManualChanged, PenaltyChanged, MarkChanged bool
 
 	reading                   Reading
 	fits, converted, repeated bool
@@ -51,11 +52,16 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 		}
 		if c.Rule.Penalized() && c.Cost > 0 {
 			s.PenaltyChanged = s.judgePenalty(c, now) && take
-			if s.repeated && s.reading.Blocked > 0 && s.Mark.Expires <= s.Penalty.Until {
-				// At the end of the block the operation is charged as a new one.
-				s.repeated = false
-				s.read(c.Rule, now, c.Cost)
-			}
+		}
+		if s.Manual.Until != 0 && c.Cost > 0 {
+			s.ManualChanged = s.judgeManual(now) && take
+		}
+		if s.repeated && s.reading.Blocked > 0 && s.Mark.Expires <= now+s.reading.Blocked {
+			// At the end of the block the operation is charged as a new one.
+			s.repeated = false
+			blocked := s.reading.Blocked
+			s.read(c.Rule, now, c.Cost)
+			s.reading.Blocked = blocked
 		}
 		granted = granted && (s.fits || c.Shadow)
 	}
@@ -154,6 +160,16 @@ func (s *State) judgePenalty(c *Check, now int64) (changed bool) {
 	return changed
 }
 
+// judgeManual is judgePenalty for a block that was set by hand under a rule without a penalty. If the rule
+// has got one since, what ends later holds.
+func (s *State) judgeManual(now int64) (changed bool) {
+	changed = s.Manual.open(now)
+	if s.Manual.Until > now {
+		s.fits, s.reading.Blocked = false, max(s.reading.Blocked, s.Manual.Until-now)
+	}
+	return changed
+}
+
 // strike counts a denial towards a block, unless a block was its reason.
 func (s *State) strike(c *Check, now int64) {
 	if s.reading.Blocked > 0 {
@@ -242,35 +258,43 @@ func Renew(now int64, checks []Check, states []State, results []Result) {
 func Reset(checks []Check, states []State) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
-		s.Bucket, s.Penalty, s.Mark = Bucket{}, Penalty{}, Mark{}
-		s.BucketChanged, s.PenaltyChanged, s.MarkChanged = true, c.Rule.Penalized(), c.Once != nil
+		s.Bucket, s.Manual, s.Penalty, s.Mark = Bucket{}, ManualBlock{}, Penalty{}, Mark{}
+		s.BucketChanged, s.ManualChanged, s.PenaltyChanged, s.MarkChanged = true, true, c.Rule.Penalized(), c.Once != nil
 	}
 }
 
 // BlockKeys blocks the checks' keys for d from now on, as Block of [Store] does. now is in
-// microseconds since the epoch. Of the states it reads penalties only. See
-// [ValidPenalties] and [ValidBlockTime].
+// microseconds since the epoch. Of the states it reads penalties and manual blocks only. See
+// [ValidBlocks] and [ValidBlockTime].
 func BlockKeys(now int64, checks []Check, states []State, d time.Duration) {
 	for i := range states {
-		block, s := &checks[i].Rule.Block, &states[i]
+		rule, s := checks[i].Rule, &states[i]
 		s.unchanged()
-		s.Penalty.Open(block, now)
-		s.Penalty.Block(block, now, d)
-		s.PenaltyChanged = true
+		s.Manual, s.ManualChanged = ManualBlock{}, true // in place of any block in force
+		if rule.Penalized() {
+			s.Penalty.Open(&rule.Block, now)
+			s.Penalty.Block(&rule.Block, now, d)
+			s.PenaltyChanged = true
+		} else {
+			s.Manual = ManualBlock{Since: now, Until: now + d.Microseconds()}
+		}
 	}
 }
 
-// UnblockKeys forgets the penalties of keys, as Unblock of [Store] does. It reads nothing
-// of the states, so they can be zero. See [ValidPenalties].
-func UnblockKeys(states []State) {
+// UnblockKeys forgets the penalties and manual blocks of the checks' keys, as Unblock of [Store] does. It
+// reads nothing of the states, so they can be zero. See [ValidBlocks].
+func UnblockKeys(checks []Check, states []State) {
 	for i := range states {
 		s := &states[i]
 		s.unchanged()
-		s.Penalty, s.PenaltyChanged = Penalty{}, true
+		s.Manual, s.ManualChanged = ManualBlock{}, true
+		s.Penalty, s.PenaltyChanged = Penalty{}, checks[i].Rule.Penalized()
 	}
 }
 
-func (s *State) unchanged() { s.BucketChanged, s.PenaltyChanged, s.MarkChanged = false, false, false }
+func (s *State) unchanged() {
+	s.BucketChanged, s.ManualChanged, s.PenaltyChanged, s.MarkChanged = false, false, false, false
+}
 
 func (s *State) open(c *Check, now int64) {
 	s.Bucket.Open(c.Rule, now, c.Rule.Offset(c.Key))

@@ -33,7 +33,7 @@ type Store interface {
 	// check with cost 0 always fits and charges nothing. So does a check whose operation
 	// was charged before: see Check.Once.
 	//
-	// A denial by a rule with a [Block] counts towards a block. While a key is blocked,
+	// A denial by a rule with a [Block] counts towards a block. While a key is blocked, by that or by hand,
 	// no check of it with a cost above 0 fits, not even one whose operation was charged.
 	//
 	// If the store does not know the account of a [Ledger] check with a cost above 0, the call
@@ -80,17 +80,19 @@ type Store interface {
 	// operations. It does not read costs.
 	Reset(ctx context.Context, checks []Check) error
 
-	// Blocks yields the blocks in force under the rules, in no order. Blocks that begin or
+	// Blocks yields the blocks in force under the rules, in no order. A key that was blocked by hand
+	// before its limit got a penalty can be named twice. Blocks that begin or
 	// end meanwhile may be missing or included. It yields an error for a part of the store
 	// that can't be read, and goes on with the others.
 	Blocks(ctx context.Context, rules []*Rule) iter.Seq2[Blocked, error]
 
 	// Block blocks the checks' keys under their rules for d from now on, in place of any
-	// block in force. It does not read costs.
+	// block in force. A rule without a [Block] can block, too: see [ManualBlock]. It does not read
+	// costs.
 	Block(ctx context.Context, checks []Check, d time.Duration) error
 
-	// Unblock forgets the penalties of the checks' keys: blocks, strikes, and the count
-	// of earlier blocks.
+	// Unblock forgets the penalties of the checks' keys, and blocks that were set by hand: blocks,
+	// strikes, and the count of earlier blocks.
 	Unblock(ctx context.Context, checks []Check) error
 
 	// Registry returns what all limiters on the store share. It returns the same value

@@ -177,7 +177,7 @@ async function showBlocks() {
   try {
     const b = await get('blocks');
     $('blocks-list').hidden = b.blocks.length === 0;
-    const none = actions.canBlock() ? 'Nobody is blocked.' : 'No limit of this process has a Penalty, so nobody can be blocked.';
+    const none = 'Nobody is blocked.';
     text($('blocks-note'), b.error || (b.more ? `The first ${number(b.blocks.length)}; there are more.` : b.blocks.length ? '' : none));
     list($('blocks-list').querySelector('tbody'), b.blocks, (x) => x.limit + ' ' + x.key, (x) => el('tr', {}, el('td', {}, client(x.key, x.label)), el('td', {}, x.limit), el('td'),
       el('td', { class: 'act' }, el('button', { type: 'button', class: 'small', data: { do: 'ask-unblock', key: x.key, limit: x.limit } }, 'Unblock', el('span', { class: 'quiet' }, ' ' + (x.label || x.key))))),

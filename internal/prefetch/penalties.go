@@ -48,19 +48,20 @@ func (p *Prefetcher) lease(k *hotKey, units, cost int64, epoch uint32) {
 	p.begin(k, s, units, p.trim(k, s, cost, r.Remaining, received), epoch, received)
 }
 
-// End ends the slices of a key that was blocked, under all limits with penalties, and returns
-// what is left. So does a slice that is on its way.
+// End ends the slices of a key that was blocked, under all limits, and returns what is left. So does a
+// slice that is on its way.
 func (p *Prefetcher) End(key []byte) {
 	p.endWhere(func(k *hotKey) bool { return bytes.Equal(k.key, key) })
 }
 
-// EndAll ends the slices of all keys under limits with penalties: any of them may be blocked.
-func (p *Prefetcher) EndAll() { p.endWhere(func(*hotKey) bool { return true }) }
+// EndAll ends the slices of all keys under limits with penalties: any of them may be blocked. Those under
+// other limits, which only an operator blocks, end with their age.
+func (p *Prefetcher) EndAll() { p.endWhere(func(k *hotKey) bool { return k.rule.Penalized() }) }
 
 func (p *Prefetcher) endWhere(ends func(*hotKey) bool) {
 	for set := range p.hotKeys.ways {
 		for way := range p.hotKeys.ways[set] {
-			if k := p.hotKeys.ways[set][way].Load(); k != nil && k.rule.Penalized() && ends(k) {
+			if k := p.hotKeys.ways[set][way].Load(); k != nil && ends(k) {
 				p.end(k)
 			}
 		}

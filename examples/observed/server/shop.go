@@ -28,9 +28,7 @@ var (
 	byKey   = keyfuncs.APIKey("X-API-Key")
 	address = core.PerSecond(10).Burst(50).By(keyfuncs.ClientIP()).Named("address")
 
-	// A limit with a Penalty is one that operators can block clients under.
-	customer = core.PerSecond(5).Burst(20).By(byKey).Named("customer").OnMissingKey(core.DenyRequest).
-			Penalty(core.Block{After: 10_000, Within: time.Hour, For: 10 * time.Minute})
+	customer = core.PerSecond(5).Burst(20).By(byKey).Named("customer").OnMissingKey(core.DenyRequest)
 
 	// Only failed logins count. An address that goes on trying is blocked.
 	login = core.Per(5, 5*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login").RefundOn(core.Successes).

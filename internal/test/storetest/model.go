@@ -16,6 +16,7 @@ type model struct {
 	buckets   map[string]*modelBucket // by key and limit
 	marks     map[string]modelMark    // by key, limit and operation
 	penalties map[string]modelPenalty // by key and limit
+	manuals   map[string]modelManual  // by key and limit
 }
 
 // modelMark says when an operation was charged, until when it is known, and how often it
@@ -39,7 +40,7 @@ type modelBucket struct {
 type modelLogEntry struct{ at, units int64 }
 
 func newModel() *model {
-	return &model{buckets: map[string]*modelBucket{}, marks: map[string]modelMark{}, penalties: map[string]modelPenalty{}}
+	return &model{buckets: map[string]*modelBucket{}, marks: map[string]modelMark{}, penalties: map[string]modelPenalty{}, manuals: map[string]modelManual{}}
 }
 
 func (b *modelBucket) clone() *modelBucket {
@@ -395,7 +396,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 	repeated, free := make([]bool, len(checks)), make([]bool, len(checks))
 	blocked := make([]int64, len(checks))
 	for i, c := range checks {
-		if charge && c.Rule.Penalized() && c.Cost > 0 {
+		if charge && c.Cost > 0 {
 			m.bringBack(&c, now)
 		}
 		blocked[i] = m.blocked(&c, now) // by its cost, whether it was charged before or not
@@ -604,8 +605,6 @@ func (m *model) reset(checks []core.Check) {
 		if c.Once != nil {
 			delete(m.marks, markKey(&c))
 		}
-		if c.Rule.Penalized() {
-			m.lift(&c)
-		}
+		m.lift(&c)
 	}
 }

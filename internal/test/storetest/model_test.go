@@ -99,13 +99,13 @@ func (s *modelStore) Blocks(_ context.Context, rules []*core.Rule) iter.Seq2[cor
 }
 
 func (s *modelStore) Block(_ context.Context, checks []core.Check, d time.Duration) error {
-	return s.eachBlock(errors.Join(store.ValidPenalties(checks), store.ValidBlockTime(d)), checks, func(c *core.Check) {
+	return s.eachBlock(errors.Join(store.ValidBlocks(checks), store.ValidBlockTime(d)), checks, func(c *core.Check) {
 		s.model.block(c, s.clock.Micros(), d)
 	})
 }
 
 func (s *modelStore) Unblock(_ context.Context, checks []core.Check) error {
-	return s.eachBlock(store.ValidPenalties(checks), checks, s.model.lift)
+	return s.eachBlock(store.ValidBlocks(checks), checks, s.model.lift)
 }
 
 func (s *modelStore) eachBlock(err error, checks []core.Check, change func(*core.Check)) error {

@@ -88,6 +88,9 @@ func (m *model) mark(c *core.Check, now int64) modelMark {
 // store may have dropped it or not, so that nobody can say what counts after the clock was set back.
 func (m *model) isStale(limit, key string, now int64) bool {
 	name := key + "|" + limit
+	if b, set := m.manuals[name]; set && b.until <= now {
+		return true
+	}
 	if b := m.buckets[name]; b != nil {
 		later := b.at(now, key)
 		if b.idle || !later.used || later.start != b.start || later.end != b.end || len(later.log) != len(b.log) {

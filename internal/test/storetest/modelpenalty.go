@@ -44,8 +44,29 @@ func (m *model) penalty(rule *core.Rule, key string, now int64) modelPenalty {
 	return p
 }
 
-// bringBack stores the record as it is now, if the clock was set back since it was written.
+// modelManual is a block by hand under a limit without a Block.
+type modelManual struct{ since, until int64 }
+
+// manual returns the block by hand of a key as of now; its until is 0 if there is none.
+func (m *model) manual(c *core.Check, now int64) modelManual {
+	b := m.manuals[string(c.Key)+"|"+c.Rule.Name]
+	switch {
+	case b.until <= now:
+		return modelManual{}
+	case b.since > now: // the clock was set back
+		return modelManual{now, now + b.until - b.since}
+	}
+	return b
+}
+
+// bringBack stores the records as they are now, if the clock was set back since they were written.
 func (m *model) bringBack(c *core.Check, now int64) {
+	if b := m.manual(c, now); b.until > 0 {
+		m.manuals[string(c.Key)+"|"+c.Rule.Name] = b
+	}
+	if !c.Rule.Penalized() {
+		return
+	}
 	was, stored := m.penalties[string(c.Key)+"|"+c.Rule.Name]
 	if p := m.penalty(c.Rule, string(c.Key), now); stored && was.gone > now && (p.until < was.until || len(p.strikes) > 0 && p.window < was.window) {
 		m.keep(c.Rule, string(c.Key), p)
@@ -63,10 +84,14 @@ func (m *model) keep(rule *core.Rule, key string, p modelPenalty) {
 
 // blocked returns for how long a check is blocked.
 func (m *model) blocked(c *core.Check, now int64) int64 {
-	if !c.Rule.Penalized() || c.Cost == 0 {
+	if c.Cost == 0 {
 		return 0
 	}
-	return max(m.penalty(c.Rule, string(c.Key), now).until-now, 0)
+	until := m.manual(c, now).until
+	if c.Rule.Penalized() {
+		until = max(until, m.penalty(c.Rule, string(c.Key), now).until)
+	}
+	return max(until-now, 0)
 }
 
 // strike counts a denial of a check that is not blocked. It returns the length of the
@@ -93,16 +118,36 @@ func (m *model) strike(c *core.Check, now int64) int64 {
 
 // block sets a block by hand.
 func (m *model) block(c *core.Check, now int64, d time.Duration) {
+	id := string(c.Key) + "|" + c.Rule.Name
+	if !c.Rule.Penalized() {
+		m.manuals[id] = modelManual{now, now + micros(d)}
+		return
+	}
+	delete(m.manuals, id)
 	p := m.penalty(c.Rule, string(c.Key), now)
 	m.keep(c.Rule, string(c.Key), modelPenalty{since: now, until: now + micros(d), level: p.level})
 }
 
-// lift removes a record.
-func (m *model) lift(c *core.Check) { delete(m.penalties, string(c.Key)+"|"+c.Rule.Name) }
+// lift removes what blocks a key under a rule.
+func (m *model) lift(c *core.Check) {
+	id := string(c.Key) + "|" + c.Rule.Name
+	delete(m.manuals, id)
+	if c.Rule.Penalized() {
+		delete(m.penalties, id)
+	}
+}
 
 // blocks lists the blocks in force under the rules.
 func (m *model) blocks(rules []*core.Rule, now int64) []core.Blocked {
 	var all []core.Blocked
+	for name, b := range m.manuals {
+		key, limit, _ := strings.Cut(name, "|")
+		for _, rule := range rules {
+			if rule.Name == limit && b.until > now {
+				all = append(all, core.Blocked{Limit: limit, Key: key, Until: time.UnixMicro(b.until)})
+			}
+		}
+	}
 	for name := range m.penalties {
 		key, limit, _ := strings.Cut(name, "|")
 		for _, rule := range rules {
@@ -120,7 +165,7 @@ func (m *model) blocks(rules []*core.Rule, now int64) []core.Blocked {
 
 func sortBlocked(all []core.Blocked) []core.Blocked {
 	slices.SortFunc(all, func(a, b core.Blocked) int {
-		return cmp.Or(strings.Compare(a.Limit, b.Limit), strings.Compare(a.Key, b.Key))
+		return cmp.Or(strings.Compare(a.Limit, b.Limit), strings.Compare(a.Key, b.Key), a.Until.Compare(b.Until), cmp.Compare(a.Level, b.Level))
 	})
 	return all
 }
@@ -128,7 +173,7 @@ func sortBlocked(all []core.Blocked) []core.Blocked {
 // answerBlocked turns the result of a limit into that of a blocked check.
 func answerBlocked(r core.Result, left int64, fits bool) core.Result {
 	wait := max(r.RetryAfter, time.Duration(left)*time.Microsecond)
-	blocked := core.Result{Blocked: true, Window: wait, ResetAfter: max(r.ResetAfter, wait), At: r.At}
+	blocked := core.Result{Blocked: true, Window: wait, ResetAfter: max(r.ResetAfter, wait), At: r.At, Unknown: r.Unknown}
 	if fits {
 		blocked.RetryAfter = wait
 	}

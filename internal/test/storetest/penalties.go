@@ -225,14 +225,62 @@ func liftAndSet(r *rig) {
 		r.wantDenied(limit, key, 2) // denials are forgotten, used units are not
 		r.wantBlocked(limit, key, time.Minute)
 	}
-	for _, checks := range [][]core.Check{{{Key: []byte("k")}}, {{Key: []byte("k"), Rule: rule(r, core.PerHour(1))}}} {
+	for _, checks := range [][]core.Check{{{Key: []byte("k")}}} {
 		if r.Block(context.Background(), checks, time.Second) == nil || r.Unblock(context.Background(), checks) == nil {
-			r.Errorf("a block under a rule without penalty: no error")
+			r.Errorf("a block without a rule: no error")
 		}
 	}
 	for _, d := range []time.Duration{0, -1, time.Nanosecond, 11 * 365 * 24 * time.Hour} {
 		if r.Block(context.Background(), []core.Check{{Key: []byte("k"), Rule: slow(r, "slow")}}, d) == nil {
 			r.Errorf("a block for %v: no error", d)
+		}
+	}
+}
+
+// blockAnybody blocks under limits without a penalty.
+func blockAnybody(r *rig) {
+	for name, plain := range Algorithms(5, time.Hour) {
+		limit, key := rule(r, plain), name
+		check := core.Check{Key: []byte(key), Rule: limit}
+		used := r.wantTake(limit, key, 2, true, 3)
+		must.OK(r, r.Block(context.Background(), []core.Check{check}, 3*time.Hour))
+		r.wantBlocked(limit, key, 3*time.Hour)
+		must.OK(r, r.Block(context.Background(), []core.Check{check}, time.Minute))
+		r.wantBlocked(limit, key, time.Minute)
+		if got := r.peek(limit, key, 1); got.Allowed || !got.Blocked || got.RetryAfter < time.Minute {
+			r.Errorf("%s: peek of a blocked key: %s", name, show(got))
+		}
+		if got := r.take(limit, key, 0); !got.Allowed || got.Blocked || got.Remaining != 3 {
+			r.Errorf("%s: cost 0 of a blocked key: %s blocked=%v", name, show(got), got.Blocked)
+		}
+		other := rule(r, core.PerDay(7).Named("other"))
+		got := r.takeAll(core.Check{Key: []byte(key), Rule: other, Cost: 1}, core.Check{Key: []byte(key), Rule: limit, Cost: 1})
+		if got[0].Charged || !got[0].Allowed || got[0].Remaining != 7 || !got[1].Blocked {
+			r.Errorf("%s: a blocked request of two limits: %s %s", name, show(got[0]), show(got[1]))
+		}
+		r.wantTake(limit, key+"'s other", 4, true, 1)
+		if got := r.refund(limit, key, 1, used); got.Remaining != 4 { // what was used is still known
+			r.Errorf("%s: refund while blocked: %s", name, show(got))
+		}
+		r.wantBlocked(limit, key, time.Minute)
+		if all := r.blocks(limit); len(all) != 1 || all[0].Level != 0 || all[0].Limit != limit.Name {
+			r.Errorf("listed: %+v, want a block of level 0", all)
+		}
+		for range 2 {
+			must.OK(r, r.Unblock(context.Background(), []core.Check{check}))
+		}
+		if all := r.blocks(limit); len(all) != 0 {
+			r.Errorf("listed after all was lifted: %+v", all)
+		}
+		r.wantTake(limit, key, 4, true, 0)
+		must.OK(r, r.Block(context.Background(), []core.Check{check}, time.Minute))
+		r.reset(limit, key)
+		r.wantTake(limit, key, 5, true, 0)
+		must.OK(r, r.Block(context.Background(), []core.Check{check}, time.Second))
+		r.wantBlocked(limit, key, time.Second)
+		r.Advance(time.Second)
+		if got := r.take(limit, key, 1); got.Blocked {
+			r.Errorf("%s: after its end the block is in force: %s", name, show(got))
 		}
 	}
 }
@@ -299,14 +347,15 @@ func HammerBlocks(t testing.TB, store core.Store, rule *core.Rule, key string, g
 func (s *sequence) blockOrLift() {
 	s.Helper()
 	b := s.Store
-	var rules []*core.Rule
+	var rules, penalized []*core.Rule
 	for _, name := range names {
-		if r := s.rule(name); r.Penalized() {
-			rules = append(rules, r)
+		r := s.rule(name)
+		if rules = append(rules, r); r.Penalized() {
+			penalized = append(penalized, r)
 		}
 	}
-	if len(rules) == 0 {
-		return
+	if len(penalized) > 0 && s.rand.IntN(2) == 0 {
+		rules = penalized
 	}
 	c := core.Check{Key: []byte(pick(s.rand, keys)), Rule: pick(s.rand, rules)}
 	switch s.rand.IntN(4) {

@@ -70,6 +70,7 @@ var table = []tableTest{
 	{"limits of one key block each for itself", blocksEach},
 	{"a shadow's blocks are reported and deny nobody", shadowBlocks},
 	{"blocks are set, lifted and reset", liftAndSet},
+	{"a client is blocked under any limit", blockAnybody},
 	{"refunds and charges leave blocks as they are", refundsKeepBlocks},
 	{"parallel callers are denied exactly as often as a block takes", parallelPenalty},
 }

@@ -66,7 +66,7 @@ func (a Answer) After(op Op, algorithm store.Algorithm) Answer {
 
 // CheckLength returns an error if an answer to the group has the wrong length.
 func (g *Group) CheckLength(answer string) error {
-	if whole, _ := g.IsWhole(answer); !whole && len(answer) != g.answer {
+	if whole, _ := g.IsWhole(answer); !whole && len(answer)-bars(answer) != g.answer {
 		return fmt.Errorf("script replied %d bytes to %d checks", len(answer), len(g.Checks))
 	}
 	return nil
@@ -92,6 +92,45 @@ type Reply struct {
 	rest string
 }
 
+// barredGroup is how the script says that keys of checks in the group are blocked by hand. The answer to a check
+// does not begin so: at most 126 requests fit.
+const barredGroup = 127
+
+// barLength is the length of what the script says of each of them.
+const barLength = 2 + 7
+
+// bars returns how many bytes before an answer say which keys are blocked by hand.
+func bars(answer string) int {
+	if len(answer) < 2 || answer[0] != barredGroup {
+		return 0
+	}
+	return 2 + barLength*int(answer[1])
+}
+
+// CutBars splits an answer, after CheckLength, into what says which keys are blocked by hand, "" if none is, and
+// the answers to the checks.
+func (g *Group) CutBars(answer string) (barred Bars, rest string) {
+	n := bars(answer)
+	if n == 0 {
+		return "", answer
+	}
+	return Bars(answer[2:n]), answer[n:]
+}
+
+// Bars says which checks of a group are of keys that are blocked by hand.
+type Bars string
+
+// For returns for how many microseconds the check is barred whose answer is so many bytes behind that
+// to the first one.
+func (b Bars) For(at int) int64 {
+	for ; len(b) >= barLength; b = b[barLength:] {
+		if int(b[0])|int(b[1])<<8 == at {
+			return get7(string(b[2:]))
+		}
+	}
+	return 0
+}
+
 // failedGroup is how the script says that a group could not be decided.
 const failedGroup = 255
 
@@ -115,6 +154,8 @@ func (r *Reply) Next(g *Group) (answer, failure string, err error) {
 		n = 3 + (int(r.rest[1]) | int(r.rest[2])<<8)
 	case len(r.rest) > 0 && r.rest[0] == wholeGroup:
 		n = 2 + g.value
+	default:
+		n += bars(r.rest)
 	}
 	if n > len(r.rest) {
 		return "", "", errCutShort

@@ -45,3 +45,17 @@ func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
 	dst = append(dst, byte(store.PenaltyRecord)<<4, 0) // tick 0: microseconds; neither a unit nor counts
 	return binary.LittleEndian.AppendUint32(dst, check.Rule.ID())
 }
+
+// AddManual adds the block by hand of check number index of the request: in a Charge one that lasts as
+// given, or none if that is 0; a Reset forgets it. In Checks it is ^index, as a penalty.
+func (g *Group) AddManual(index int, check *store.Check, lasts time.Duration) {
+	p, n := g.next(check.Key, check.Rule.ID())
+	g.data = append(g.data, byte(store.ManualRecord))
+	for _, n := range [...]int64{0, lasts.Microseconds(), 0, 0, 0} {
+		g.data = appendNumber(g.data, n)
+	}
+	g.data = append(g.data, recordHead)
+	g.data = binary.LittleEndian.AppendUint32(g.data, check.Rule.ID())
+	g.data = append(g.data, byte(store.ManualRecord)<<4, manualState) // tick 0: microseconds; no unit
+	g.insert(p, n, ^index, store.PenaltyRecord)
+}

@@ -8,7 +8,7 @@ import (
 
 // Block is a block as the record of a penalty has it.
 type Block struct {
-	Limit uint32 // the id of the penalty
+	Limit uint32 // the id of the penalty, or of the limit if it was set by hand
 	Until int64  // microseconds since the epoch
 	Level int64  // how many blocks there were in a row
 }
@@ -35,6 +35,11 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 				blocks = append(blocks, b)
 			}
 		}
+		if rest[4]>>4 == byte(store.ManualRecord) && length == manualLength {
+			if until := get7(rest[recordHead:]); until > now {
+				blocks = append(blocks, Block{Limit: binary.LittleEndian.Uint32([]byte(rest[:4])), Until: until})
+			}
+		}
 		rest = rest[length:]
 	}
 	return blocks
@@ -47,8 +52,10 @@ const Version = 1
 const (
 	recordHead   = 6             // limit, algorithm, sizes
 	penaltyState = 7 + 7 + 4 + 2 // when denials stop counting, when the block ends, denials, level
-	entryLength  = 7 + 2         // of a log
-	ledgerWidth  = 7             // of each of units used, position and history
+	manualState  = 7             // since when
+	manualLength = recordHead + 7 + manualState
+	entryLength  = 7 + 2 // of a log
+	ledgerWidth  = 7     // of each of units used, position and history
 )
 
 // recordLength returns the length of the record at the beginning of what is left of a

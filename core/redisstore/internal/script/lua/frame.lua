@@ -8,7 +8,7 @@
 -- Operations; algorithms and other records, by the names of their pieces.
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW, RESTORE = 1, 2, 3, 4, 5, 6, 7
 local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY,
-  LEDGER = 1, 2, 3, 4, 5, 6, 7, 8, 9
+  LEDGER, MANUAL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
 local NOTICE = 4294967294         -- the limit of a notice's record
@@ -50,6 +50,8 @@ local penalties                   -- whether the group has penalties
 local plain                       -- whether the group is a plain take: see plain
 local planned, plan, layout, length
 local guarded                     -- the limit that the penalty guards
+local barred                      -- until when the check's key is blocked by hand, or nil
+local bars                        -- for each check of the group that is: see RETURN; or nil
 
 local answers                     -- to the groups so far, if the call has several keys
 
@@ -75,6 +77,7 @@ repeat
   local pending                   -- by the number of the key, if there are several: see grant.group
   local repeated                  -- by the number of a mark's key: until when the operation is a repeat, or false
   local k, built, held, dirty, converted
+  bars = nil
   local missed                    -- whether the key has a denial that may be repeated: see notice
 
   local done
@@ -93,7 +96,7 @@ repeat
     local most = grant
     local askAt = 5               -- where the next check begins in ask
     orderAt = start
-    answer = answers and '' or nil
+    answer, bars = answers and '' or nil, nil
 
     for key = 1, keys do
       k = high * 256 + low
@@ -149,9 +152,11 @@ repeat
         local free = cost == 0
         local asks = cost
         if foreign then cost = 0 end
+        local bar = operation <= PEEK and not free and barred
         if mark and repeated[mark] then
           -- At the end of a block that ends after its mark, the operation is charged as a new one.
-          local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)]
+          local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)] or bar
+          if bar and bar > blocked then blocked = bar end
           if not (blocked and blocked >= repeated[mark]) then fits, cost = 2, 0 end
         end
 
@@ -179,6 +184,9 @@ repeat
         elseif algorithm == LEDGER then
           --> ledger.decide
 
+        elseif algorithm == MANUAL then
+          --> manual.decide
+
         else                      -- SLIDINGLOG
           --> slidinglog.decide
         end
@@ -202,6 +210,9 @@ repeat
   end
 
   --> grant.group
+  if bars and not failure then
+    --> manual.answer
+  end
   if values then
     answers = answers or {}
     answers[#answers + 1] = answer

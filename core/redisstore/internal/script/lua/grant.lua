@@ -1,7 +1,7 @@
 -- Applies a decision.
 --
 -- check   after the algorithm's piece has decided a check
---         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free,
+--         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free, bar,
 --                 foreign, foreignEnds,
 --                 mark, shadow, operation, penalties, pass
 --         sets:   grant, answer, exceeded; built, last, dirty, missed
@@ -13,7 +13,9 @@
 --# check
 -- Denied while a charge may still be given back: that may be over in a moment.
 local tentative
-if fits < times then
+if bar then
+  --> manual.deny
+elseif fits < times then
   missed = missed or not (shadow or penalties) and algorithm ~= CONCURRENCY and head ~= HOLD
   tentative = #value > 24 and byte(value, -24) == 255
     and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
@@ -27,10 +29,10 @@ end
 
 if penalties and algorithm ~= PENALTY then
   local limit = key * 4294967296 + unpack('<I4', head)
-  if fits == 0 and not tentative then exceeded[limit] = true end
+  if fits == 0 and not (tentative or bar) then exceeded[limit] = true end
   if pass == 2 and blocks[limit] then
     -- A blocked check has no room, but a repeated operation keeps its answer.
-    if fits ~= 2 then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
+    if fits ~= 2 and not bar then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
     fits = 0
   end
   -- A denied group charges nothing, but it may have a denial to count.

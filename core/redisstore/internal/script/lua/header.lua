@@ -28,7 +28,7 @@
 --          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
 --          algorithm    (1) 1 token bucket, 2 fixed window, 3 sliding window, 4 sliding log,
 --                       5 calendar window, 6 penalty, 7 mark of an operation that is charged once,
---                       8 concurrency, 9 ledger; plus 128 if the check is in shadow mode: judged, not
+--                       8 concurrency, 9 ledger, 10 block by hand; plus 128 if the check is in shadow mode: judged, not
 --                       enforced; plus 64 if it is charged only if its operation has no mark; plus
 --                       32 if the capacity is that of the lower class of requests
 --          tick         number: microseconds; calendar, ledger: when the current window began by the
@@ -60,6 +60,8 @@
 --          of units ahead the first number is 0, and the third says for how long no denial counts.
 --          Its head is followed by:
 --          guarded      (4) the id of the limit that it guards
+--          A block by hand is a check with no more than how long it lasts in the place of per, 0 for none. A
+--          charge sets it, and a reset forgets it.
 --          At its end, once:
 --          layout       (1) its length, then the bytes, only of a plain take: the format of struct of a
 --                       value that holds just the records of its checks
@@ -83,13 +85,16 @@
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
 --                       block ends, 0 if there is none. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
+--          A penalty's answer is also that of a block by hand, which means nothing.
+--          A take or peek with checks of keys that are blocked by hand has before that: (1) 127, (1) how many
+--          checks, and for each (2) where its answer begins and (7) the microseconds until its block ends.
 --          A plain take can have instead: (1) 254, (1) 1 if all requests are granted, or 0 if the only
 --          one is denied, and the value before that, which is of the layout's length.
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
 -- VALUE    version      (1) 1
---          records      by ascending limit: head, (7) when it expires, in microseconds since the
+--          records      by ascending limit, of one limit a block by hand first: head, (7) when it expires, in microseconds since the
 --                       epoch, and state
 -- HEAD     limit        (4) its id
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
@@ -110,6 +115,7 @@
 --                          processes may hold units, and when one took some. If such a record expires
 --                          later than that, none are taken ahead before
 --          mark            (7) when the operation was charged, (2) repeats since then
+--          block by hand   (7) since when; it ends when it expires
 --          ledger          (7) units used, (7) position: generation × 2^36 plus the number of changes;
 --                          0 if the account is unknown, since it was used under another algorithm;
 --                          (7) history of the server that began the generation

@@ -37,6 +37,8 @@ elseif algorithm == MARK then
   --> mark.format
 elseif algorithm == LEDGER then
   --> ledger.format
+elseif algorithm == MANUAL then
+  --> manual.format
 else                              -- SLIDINGLOG, CONCURRENCY
   --> slidinglog.format
 end

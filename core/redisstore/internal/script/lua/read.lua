@@ -6,6 +6,7 @@
 --         spare: for how much longer than that a record which stays as it is must be kept
 --
 --                         x                        y                    entries, others
+--         block by hand   since when               -                    -
 --         token bucket    part of the last tick    -                    -
 --         windows         units of this window     units of the last    -
 --         logs            units                    entries              the entries
@@ -30,7 +31,7 @@ if state then
     at = at + ENTRY * y
   elseif algorithm == PENALTY then
     expires, x, y, strikes, level, at = unpack('<I7I7I7I4I2', value, state)
-  else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR
+  else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MANUAL
     expires, x, at = unpack(reads, value, state)
   end
   if expires > now then

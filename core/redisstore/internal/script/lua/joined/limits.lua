@@ -26,7 +26,7 @@
 --          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
 --          algorithm    (1) 1 token bucket, 2 fixed window, 3 sliding window, 4 sliding log,
 --                       5 calendar window, 6 penalty, 7 mark of an operation that is charged once,
---                       8 concurrency, 9 ledger; plus 128 if the check is in shadow mode: judged, not
+--                       8 concurrency, 9 ledger, 10 block by hand; plus 128 if the check is in shadow mode: judged, not
 --                       enforced; plus 64 if it is charged only if its operation has no mark; plus
 --                       32 if the capacity is that of the lower class of requests
 --          tick         number: microseconds; calendar, ledger: when the current window began by the
@@ -58,6 +58,8 @@
 --          of units ahead the first number is 0, and the third says for how long no denial counts.
 --          Its head is followed by:
 --          guarded      (4) the id of the limit that it guards
+--          A block by hand is a check with no more than how long it lasts in the place of per, 0 for none. A
+--          charge sets it, and a reset forgets it.
 --          At its end, once:
 --          layout       (1) its length, then the bytes, only of a plain take: the format of struct of a
 --                       value that holds just the records of its checks
@@ -81,13 +83,16 @@
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
 --                       block ends, 0 if there is none. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
+--          A penalty's answer is also that of a block by hand, which means nothing.
+--          A take or peek with checks of keys that are blocked by hand has before that: (1) 127, (1) how many
+--          checks, and for each (2) where its answer begins and (7) the microseconds until its block ends.
 --          A plain take can have instead: (1) 254, (1) 1 if all requests are granted, or 0 if the only
 --          one is denied, and the value before that, which is of the layout's length.
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
 -- VALUE    version      (1) 1
---          records      by ascending limit: head, (7) when it expires, in microseconds since the
+--          records      by ascending limit, of one limit a block by hand first: head, (7) when it expires, in microseconds since the
 --                       epoch, and state
 -- HEAD     limit        (4) its id
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
@@ -108,6 +113,7 @@
 --                          processes may hold units, and when one took some. If such a record expires
 --                          later than that, none are taken ahead before
 --          mark            (7) when the operation was charged, (2) repeats since then
+--          block by hand   (7) since when; it ends when it expires
 --          ledger          (7) units used, (7) position: generation × 2^36 plus the number of changes;
 --                          0 if the account is unknown, since it was used under another algorithm;
 --                          (7) history of the server that began the generation
@@ -134,7 +140,7 @@
 -- Operations; algorithms and other records, by the names of their pieces.
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW, RESTORE = 1, 2, 3, 4, 5, 6, 7
 local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY,
-  LEDGER = 1, 2, 3, 4, 5, 6, 7, 8, 9
+  LEDGER, MANUAL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
 local NOTICE = 4294967294         -- the limit of a notice's record
@@ -176,6 +182,8 @@ local penalties                   -- whether the group has penalties
 local plain                       -- whether the group is a plain take: see plain
 local planned, plan, layout, length
 local guarded                     -- the limit that the penalty guards
+local barred                      -- until when the check's key is blocked by hand, or nil
+local bars                        -- for each check of the group that is: see RETURN; or nil
 
 local answers                     -- to the groups so far, if the call has several keys
 
@@ -201,6 +209,7 @@ repeat
   local pending                   -- by the number of the key, if there are several: see grant.group
   local repeated                  -- by the number of a mark's key: until when the operation is a repeat, or false
   local k, built, held, dirty, converted
+  bars = nil
   local missed                    -- whether the key has a denial that may be repeated: see notice
 
   local done
@@ -267,7 +276,7 @@ repeat
     local most = grant
     local askAt = 5               -- where the next check begins in ask
     orderAt = start
-    answer = answers and '' or nil
+    answer, bars = answers and '' or nil, nil
 
     for key = 1, keys do
       k = high * 256 + low
@@ -381,6 +390,10 @@ repeat
             -- The window after the present one: the clock may have been set back over its beginning. A client
             -- whose own present is another does not name it.
             farthest = now < tick and math.min(per, now + 4 * (per - tick)) or now < per and offset or now + 2 * (offset - per)
+          elseif algorithm == MANUAL then
+            --> manual.format
+            reads, writes = '<I7I7', '<c0c0I7I7'
+            farthest = 9007199254740992       -- 2^53: see pass
           else                              -- SLIDINGLOG, CONCURRENCY
             --> slidinglog.format
             writes = '<c0c0I7I2I2c0'
@@ -390,6 +403,7 @@ repeat
 
         --> find
         local state = at + #head
+        barred = nil
         if sub(value, at, state - 1) ~= head then
           local limit = unpack('<I4', head)
           --> find.pass
@@ -409,11 +423,20 @@ repeat
               stop = used + 3 * width
             elseif kind == PENALTY then
               stop = used + 20
-            else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
+            else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER, MANUAL
               stop = used + width
             end
             if stop > #value + 1 then error('a record is too short') end
-            if other == limit then break end
+            local manual = other == limit and kind == MANUAL and algorithm ~= MANUAL
+            if other == limit and not manual then break end
+            --> manual.pass
+            local since = manual and operation ~= RESET and expiry > now and unpack('<I7', value, used)
+            if manual and operation == RESET then dirty, expiry = true, 0 end
+            if since then barred = since > now and now + expiry - since or expiry end -- no longer than if it was set now
+            if since and since > now and operation == TAKE and cost > 0 then
+              value = sub(value, 1, used - 8) .. pack('<I7I7', barred, now) .. sub(value, stop)
+              expiry, converted = barred, true
+            end
             if kind == LEDGER then expiry = expiry + AFTERLIFE end
             if expiry > now then
               built = built .. sub(value, at, stop - 1)
@@ -423,10 +446,13 @@ repeat
               end
             end
             at = stop
+            if manual then other = nil end  -- it is not the limit's record, if no other one follows
           end
           state = nil
           if other == limit and sub(value, at, at + #head - 1) == head then
             state = at + #head
+          elseif algorithm == MANUAL then
+            -- There is none. What stands here, if anything does, is the limit's own record.
           elseif other == limit and expiry > now then
             -- The limit's numbers have changed: keep what was used under the old ones.
             --> convert
@@ -606,7 +632,7 @@ repeat
             at = at + ENTRY * y
           elseif algorithm == PENALTY then
             expires, x, y, strikes, level, at = unpack('<I7I7I7I4I2', value, state)
-          else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR
+          else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MANUAL
             expires, x, at = unpack(reads, value, state)
           end
           if expires > now then
@@ -676,9 +702,11 @@ repeat
         local free = cost == 0
         local asks = cost
         if foreign then cost = 0 end
+        local bar = operation <= PEEK and not free and barred
         if mark and repeated[mark] then
           -- At the end of a block that ends after its mark, the operation is charged as a new one.
-          local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)]
+          local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)] or bar
+          if bar and bar > blocked then blocked = bar end
           if not (blocked and blocked >= repeated[mark]) then fits, cost = 2, 0 end
         end
 
@@ -1004,6 +1032,20 @@ repeat
           if stale and y == 0 then p, told = stale, told + 1 end
           answer = pack(answer and '<c0BI7I7I7I7' or '<I7BI7I7I7I7', answer or now, b, a, over - now, p, told)
 
+        elseif algorithm == MANUAL then
+          --> manual.decide
+          if operation == CHARGE and (per > 0 or expires > 0) then
+            converted = converted or expires > now + per
+            x, ends = now, per > 0 and now + per or 0
+            local prefix = byte(ask, -1)
+            if per > 0 and prefix > 0 then
+              -- Processes may hold units that they took ahead. A user without the permission publishes nothing, and
+              -- what is held ends with its age.
+              redis.pcall('PUBLISH', sub(KEYS[k], 1, prefix) .. 'given-back', 'blocked' .. sub(KEYS[k], prefix + 1))
+            end
+          end
+          answer = pack(answer and '<c0BI7' or '<I7BI7', answer or now, fits, 0)
+
         else                      -- SLIDINGLOG
           --> slidinglog.decide
           local window = per
@@ -1085,7 +1127,13 @@ repeat
         --> grant.check
         -- Denied while a charge may still be given back: that may be over in a moment.
         local tentative
-        if fits < times then
+        if bar then
+          --> manual.deny
+          bars = (bars or '') .. pack('<I2I7', answered - (answers and 0 or 7), bar - now)
+          -- It has no room, but a repeat that would be free keeps its answer.
+          if cost > 0 then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
+          fits, ends, missed = 0, nil, missed or not shadow
+        elseif fits < times then
           missed = missed or not (shadow or penalties) and algorithm ~= CONCURRENCY and head ~= HOLD
           tentative = #value > 24 and byte(value, -24) == 255
             and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
@@ -1099,10 +1147,10 @@ repeat
 
         if penalties and algorithm ~= PENALTY then
           local limit = key * 4294967296 + unpack('<I4', head)
-          if fits == 0 and not tentative then exceeded[limit] = true end
+          if fits == 0 and not (tentative or bar) then exceeded[limit] = true end
           if pass == 2 and blocks[limit] then
             -- A blocked check has no room, but a repeated operation keeps its answer.
-            if fits ~= 2 then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
+            if fits ~= 2 and not bar then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
             fits = 0
           end
           -- A denied group charges nothing, but it may have a denial to count.
@@ -1155,11 +1203,20 @@ repeat
           stop = used + 3 * width
         elseif kind == PENALTY then
           stop = used + 20
-        else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
+        else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER, MANUAL
           stop = used + width
         end
         if stop > #value + 1 then error('a record is too short') end
-        if other == limit then break end
+        local manual = other == limit and kind == MANUAL and algorithm ~= MANUAL
+        if other == limit and not manual then break end
+        --> manual.pass
+        local since = manual and operation ~= RESET and expiry > now and unpack('<I7', value, used)
+        if manual and operation == RESET then dirty, expiry = true, 0 end
+        if since then barred = since > now and now + expiry - since or expiry end -- no longer than if it was set now
+        if since and since > now and operation == TAKE and cost > 0 then
+          value = sub(value, 1, used - 8) .. pack('<I7I7', barred, now) .. sub(value, stop)
+          expiry, converted = barred, true
+        end
         if kind == LEDGER then expiry = expiry + AFTERLIFE end
         if expiry > now then
           built = built .. sub(value, at, stop - 1)
@@ -1169,6 +1226,7 @@ repeat
           end
         end
         at = stop
+        if manual then other = nil end  -- it is not the limit's record, if no other one follows
       end
 
       if keys > 1 then
@@ -1236,11 +1294,20 @@ repeat
               stop = used + 3 * width
             elseif kind == PENALTY then
               stop = used + 20
-            else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
+            else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER, MANUAL
               stop = used + width
             end
             if stop > #value + 1 then error('a record is too short') end
-            if other == limit then break end
+            local manual = other == limit and kind == MANUAL and algorithm ~= MANUAL
+            if other == limit and not manual then break end
+            --> manual.pass
+            local since = manual and operation ~= RESET and expiry > now and unpack('<I7', value, used)
+            if manual and operation == RESET then dirty, expiry = true, 0 end
+            if since then barred = since > now and now + expiry - since or expiry end -- no longer than if it was set now
+            if since and since > now and operation == TAKE and cost > 0 then
+              value = sub(value, 1, used - 8) .. pack('<I7I7', barred, now) .. sub(value, stop)
+              expiry, converted = barred, true
+            end
             if kind == LEDGER then expiry = expiry + AFTERLIFE end
             if expiry > now then
               built = built .. sub(value, at, stop - 1)
@@ -1250,6 +1317,7 @@ repeat
               end
             end
             at = stop
+            if manual then other = nil end  -- it is not the limit's record, if no other one follows
           end
           local found = other == limit and at <= #value
           local prefix = byte(ask, -1)
@@ -1285,6 +1353,11 @@ repeat
       end
       if last and values then values[k], expiries[k] = last > 0 and value or '', last end
     end
+  end
+  if bars and not failure then
+    --> manual.answer
+    local before = answers and 0 or 7
+    answer = sub(answer, 1, before) .. string.char(127, #bars / 9) .. bars .. sub(answer, before + 1)
   end
   if values then
     answers = answers or {}
