@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -346,7 +347,6 @@ func HammerBlocks(t testing.TB, store core.Store, rule *core.Rule, key string, g
 // blockOrLift has store and model set, lift or list blocks.
 func (s *sequence) blockOrLift() {
 	s.Helper()
-	b := s.Store
 	var rules, penalized []*core.Rule
 	for _, name := range names {
 		r := s.rule(name)
@@ -354,13 +354,19 @@ func (s *sequence) blockOrLift() {
 			penalized = append(penalized, r)
 		}
 	}
-	if len(penalized) > 0 && s.rand.IntN(2) == 0 {
-		rules = penalized
+	if len(penalized) > 0 {
+		s.changeBlocks(s.rand, penalized)
 	}
-	c := core.Check{Key: []byte(pick(s.rand, keys)), Rule: pick(s.rand, rules)}
-	switch s.rand.IntN(4) {
+	s.changeBlocks(s.blocking, rules) // also under limits without a penalty
+}
+
+func (s *sequence) changeBlocks(random *rand.Rand, rules []*core.Rule) {
+	s.Helper()
+	b := s.Store
+	c := core.Check{Key: []byte(pick(random, keys)), Rule: pick(random, rules)}
+	switch random.IntN(4) {
 	case 0:
-		d := pick(s.rand, []time.Duration{time.Microsecond, time.Second, time.Hour})
+		d := pick(random, []time.Duration{time.Microsecond, time.Second, time.Hour})
 		s.log("block %s %s for %v", c.Key, c.Rule.Name, d)
 		if err := b.Block(context.Background(), []core.Check{c}, d); err != nil {
 			s.Fatalf("block: %v\n%s", err, s.trace)

@@ -27,7 +27,7 @@ func runRandom(t *testing.T, newStore Factory, sequences uint64, apart bool) {
 	for seed := range seeds(sequences) {
 		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
 			t.Parallel()
-			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}, lower: map[string]*core.Rule{}, apart: apart, books: !apart || seed%2 == 0}
+			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), blocking: rand.New(rand.NewPCG(seed, 2)), rules: map[string]*core.Rule{}, lower: map[string]*core.Rule{}, apart: apart, books: !apart || seed%2 == 0}
 			for range steps {
 				s.step()
 			}
@@ -45,15 +45,16 @@ func seeds(usual uint64) uint64 {
 
 type sequence struct {
 	*rig
-	model   *model
-	rand    *rand.Rand
-	rules   map[string]*core.Rule // the current numbers of each name
-	lower   map[string]*core.Rule // the lower class of each limit that has one
-	charges []charged
-	trace   []string
-	wait    time.Duration // RetryAfter of the last denial
-	apart   bool          // concurrent callers may see half of a charge to several keys
-	books   bool          // calendar limits are kept in books
+	model    *model
+	blocking *rand.Rand // of blocks under any limit
+	rand     *rand.Rand
+	rules    map[string]*core.Rule // the current numbers of each name
+	lower    map[string]*core.Rule // the lower class of each limit that has one
+	charges  []charged
+	trace    []string
+	wait     time.Duration // RetryAfter of the last denial
+	apart    bool          // concurrent callers may see half of a charge to several keys
+	books    bool          // calendar limits are kept in books
 }
 
 type charged struct {
