@@ -216,7 +216,7 @@ func TestNoticesAfterARaise(t *testing.T) {
 		spendUntil(150, 110) // less is included
 		spendUntil(185, 200)
 		var levels []string
-		var ids = map[string]bool{}
+		ids := map[string]bool{}
 		must.OK(t, books[0].Deliveries(t.Context(), DeliveryQuery{Channel: "mail"}, func(d Delivery) error {
 			levels = append(levels, fmt.Sprintf("%d of %d", d.Notice.Level, d.Notice.Included))
 			ids[d.Notice.ID] = true
