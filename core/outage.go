@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
@@ -20,7 +21,8 @@ const (
 	Local Outage = iota
 	// Allow lets requests through this limit.
 	Allow
-	// Deny refuses requests with 503 Service Unavailable.
+	// Deny refuses requests with 503 Service Unavailable. If the store answers, and the ledger of its book
+	// is only late, a calendar limit decides as by Local: see [store.ClassLedgerLate].
 	Deny
 )
 
@@ -65,13 +67,14 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 	local := c.withoutStore()
 	local.refused, local.exact = append(local.refused, c.refused...), c.exact
 	reason, replaced := ReasonOutageAllowed, false // by other limits
+	late := store.ErrorOf(err).Class == store.ClassLedgerLate
 	for i, limit := range c.limits {
 		switch {
 		case limit.shadow:
-		case limit.outage == Deny:
+		case limit.outage == Deny && !(late && c.checks[i].Rule.Algorithm == store.Calendar):
 			d.Reason, d.RetryAfter, d.Err = ReasonOutageDenied, outageRetry, err
 			return
-		case limit.outage == Local:
+		case limit.outage != Allow:
 			reason = ReasonOutageLocal
 			local.add(limit, c.checks[i].Rule, c.checks[i].Key, c.checks[i].Cost)
 			local.checks[len(local.checks)-1].Once = c.checks[i].Once

@@ -93,7 +93,7 @@ func (l *Limiter) keepGrants(ctx context.Context, due, marks *call) {
 }
 
 // tells reports whether the store is charged with what the limit grants locally under r.
-func (l *limit) tells(r *Rule) bool { return !l.shadow && l.outage == Local && reconciles(r) }
+func (l *limit) tells(r *Rule) bool { return !l.shadow && l.outage != Allow && reconciles(r) }
 
 // reconciles reports whether the store is charged afterwards for local grants under r. Slots
 // are given back where they were granted. For operations that are charged once, it is

@@ -16,7 +16,7 @@ import (
 const (
 	// maxOpening bounds the accounts that wait for the ledger. The requests of further ones get
 	// an error at once.
-	maxOpening = 20_000
+	maxOpening = 100_000
 
 	// openBatch bounds the accounts that the ledger is asked for at a time.
 	openBatch = 500
@@ -78,6 +78,7 @@ func (r *restoring) wait(ctx context.Context) error {
 
 var (
 	errAway     = errors.New("the ledger is away")
+	errSlow     = errors.New("the ledger has not answered yet")
 	errOverload = errors.New("too many accounts wait for the ledger")
 )
 
@@ -116,8 +117,13 @@ func (o *opener) enqueue(r *restoring) (*restoring, error) {
 	defer o.mu.Unlock()
 	p, now := o.pending[r.id], time.Now()
 	switch {
-	case o.isSlow():
+	case o.isSlow() && o.isOut():
 		return nil, errAway
+	case o.isSlow():
+		if p == nil && len(o.queue) < maxOpening {
+			o.add(r) // nobody waits for it
+		}
+		return nil, errSlow
 	case p != nil: // if it does not do what r is for, that is asked for again
 		return p, nil
 	case o.away && now.Before(o.probe):
@@ -126,11 +132,7 @@ func (o *opener) enqueue(r *restoring) (*restoring, error) {
 		return nil, errOverload
 	}
 	o.probe = now.Add(probeEvery)
-	if o.pending == nil {
-		o.pending = make(map[openID]*restoring)
-	}
-	o.pending[r.id] = r
-	o.queue = append(o.queue, r)
+	o.add(r)
 	if o.running < maxOpeners {
 		if o.running == 0 {
 			o.since = now
@@ -139,6 +141,29 @@ func (o *opener) enqueue(r *restoring) (*restoring, error) {
 		go o.run()
 	}
 	return r, nil
+}
+
+// add queues an account. o.mu is held.
+func (o *opener) add(r *restoring) {
+	if o.pending == nil {
+		o.pending = make(map[openID]*restoring)
+	}
+	o.pending[r.id] = r
+	o.queue = append(o.queue, r)
+}
+
+// isOut reports whether the ledger has failed when somebody asked last. o.mu is held.
+func (o *opener) isOut() bool { return o.away || o.book.health.isOut() }
+
+// failed returns the error of a request whose account the ledger has not told. It says whether that is an
+// outage, or only takes longer than the request can wait.
+func (o *opener) failed(err error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if late := errors.Is(err, errSlow) || errors.Is(err, errOverload) || errors.Is(err, context.DeadlineExceeded); late && !o.isOut() {
+		return &store.Error{Class: store.ClassLedgerLate, Err: err}
+	}
+	return &store.Error{Class: store.ClassLedger, Err: err}
 }
 
 // answered notes that the ledger has answered somebody else.

@@ -335,7 +335,7 @@ func (s *bookStore) restore(ctx context.Context, c *call, results []store.Result
 			v := viewOf(&results[i], c.checks[i].Account)
 			r, err := s.book.opener.request(c.twins[i], c.checks[i].Key, &v)
 			if err != nil {
-				return &store.Error{Class: store.ClassLedger, Err: err}
+				return s.book.opener.failed(err)
 			}
 			all = append(all, r)
 		}
@@ -346,7 +346,7 @@ func (s *bookStore) restore(ctx context.Context, c *call, results []store.Result
 			if errors.As(err, &e) { // of the store, which was to be told
 				return err
 			}
-			return &store.Error{Class: store.ClassLedger, Err: err}
+			return s.book.opener.failed(err)
 		}
 	}
 	return nil

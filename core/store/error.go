@@ -42,6 +42,9 @@ const (
 	// ledger of its book does, and that did not tell.
 	ClassLedger Class = "ledger"
 
+	// The same, but the ledger is not out: it did not tell in time, since it is asked for very many accounts.
+	ClassLedgerLate Class = "ledger late"
+
 	ClassUnknown Class = "unknown" // anything else
 )
 
