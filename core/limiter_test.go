@@ -37,7 +37,6 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{"negative replicas", core.Config{Store: core.NewMemory(), Limits: good, Replicas: -1}, "weblimit: Config.Replicas must be at least 1, got -1"},
 		{"two limits without a name", core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(10), everyone(20)}}, `weblimit: limit "default": two limits of one limiter have this name; give each its own with Named`},
 		{"two limits of one name", core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(10).Named("a"), everyone(9).Named("b"), everyone(10).Named("a")}}, `weblimit: limit "a": two limits of one limiter have this name; give each its own with Named`},
-		{"two names that a store can't tell apart", core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(10).Named("costarring"), everyone(10).Named("liquid")}}, `weblimit: limit "liquid": the store can't tell this name from "costarring"; rename one`},
 		{"a bad limit behind a good one", core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(10), everyone(0).Named("b")}}, `weblimit: limit "b": quota must be at least 1, got 0`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

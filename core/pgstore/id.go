@@ -26,7 +26,7 @@ const longestKey = 512
 
 // head returns the beginning of the ids of a rule's records of one kind.
 func head(k kind, rule *store.Rule) []byte {
-	return binary.BigEndian.AppendUint32([]byte{byte(k)}, rule.ID())
+	return binary.BigEndian.AppendUint64([]byte{byte(k)}, rule.ID())
 }
 
 // idOf returns the id of a bucket or penalty: its head and the key, or the key's hash.

@@ -90,7 +90,7 @@ func (s *Store) changePart(ctx context.Context, op operation, checks []store.Che
 // time-outs and retries. A block is yielded once, even if Redis names its key twice.
 func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
 	return func(yield func(store.Blocked, error) bool) {
-		l := lister{prefix: s.prefix, names: make(map[uint32]string), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(), yield: yield, now: s.now}
+		l := lister{prefix: s.prefix, names: make(map[uint64]string), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(), yield: yield, now: s.now}
 		for _, rule := range rules {
 			l.names[rule.PenaltyID()], l.names[rule.ID()] = rule.Name, rule.Name
 		}
@@ -135,7 +135,7 @@ func (s *Store) servers(ctx context.Context) (found []redis.Cmdable, err error) 
 // lister yields blocks, on the goroutine that ranges over them.
 type lister struct {
 	prefix string
-	names  map[uint32]string   // of limits, by their ids and those of their penalties
+	names  map[uint64]string   // of limits, by their ids and those of their penalties
 	seen   map[uint64]struct{} // hashes of what was yielded
 	seed   maphash.Seed
 	yield  func(store.Blocked, error) bool
@@ -219,9 +219,9 @@ func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) 
 
 // isRepeated reports whether the block was yielded before. A scan can name a key
 // twice, and so can two servers while a slot moves.
-func (l *lister) isRepeated(id uint32, tag string) bool {
+func (l *lister) isRepeated(id uint64, tag string) bool {
 	h := maphash.Comparable(l.seed, struct {
-		id  uint32
+		id  uint64
 		tag string
 	}{id, tag})
 	_, repeated := l.seen[h]

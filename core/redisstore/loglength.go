@@ -62,7 +62,7 @@ func (l *logLengths) note(r *store.Rule, entries int64) {
 	}
 }
 
-func (l *logLengths) entry(r *store.Rule) *atomic.Uint64 { return &l[r.ID()%uint32(len(l))] }
+func (l *logLengths) entry(r *store.Rule) *atomic.Uint64 { return &l[r.ID()%uint64(len(l))] }
 
 // recentLength is the length of the longest log in a period and in the one before.
 type recentLength struct {

@@ -35,7 +35,7 @@ type slotGroup struct {
 	// For the order.
 	canDeny     bool
 	cardinality int64  // the larger, the more keys there are like these: the fewer clients share them
-	firstLimit  uint32 // the smallest id of the limits, for a stable order
+	firstLimit  uint64 // the smallest id of the limits, for a stable order
 
 	lookup lookup // in the denial cache
 

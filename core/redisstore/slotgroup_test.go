@@ -61,7 +61,7 @@ func TestLogsAreAsLongAsTheyHaveRecentlyBeen(t *testing.T) {
 	l.note(&rule, 700)
 	l.note(&rule, 4)
 	check.Equal(t, "the longest log: entries", l.longest(&rule), 700)
-	at := &l[rule.ID()%uint32(len(l))]
+	at := &l[rule.ID()%uint64(len(l))]
 	for periods, want := range []int{700, 700, 5000} {
 		aged := unpackLength(at.Load())
 		aged.period = logPeriod() - uint32(periods)

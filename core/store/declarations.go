@@ -49,29 +49,24 @@ func (r *Registry) Replace(old, declarations []Declaration) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	less := make(map[uint32]int, len(old))
+	less := make(map[uint64]int, len(old))
 	for i := range old {
 		less[old[i].Rule.id]++
 	}
-	added := make(map[uint32]int, len(declarations)) // by Rule.ID, the place of the last one
+	added := make(map[uint64]int, len(declarations)) // by Rule.ID, the place of the last one
 	for i := range declarations {
 		d := &declarations[i]
-		if max(d.Rule.id, d.Rule.PenaltyID()) >= NoticeID {
-			return fmt.Errorf("weblimit: limit %q: stores keep records of their own under this name's number; rename it", d.Rule.Name)
-		}
 		if d.Rule.Algorithm == Ledger {
 			return fmt.Errorf("weblimit: limit %q: a limiter can't use a ledger: give it the calendar limit, and the store of the book that keeps it", d.Rule.Name)
 		}
-		for _, id := range [...]uint32{d.Rule.id, d.Rule.PenaltyID()} {
-			if other, ok := added[id]; ok {
-				if err := conflict(&declarations[other], d); err != nil {
-					return err
-				}
+		if other, ok := added[d.Rule.id]; ok {
+			if err := conflict(&declarations[other], d); err != nil {
+				return err
 			}
-			if other, ok := r.known[id]; ok && other.limiters > less[id] {
-				if err := conflict(&other.Declaration, d); err != nil {
-					return err
-				}
+		}
+		if other, ok := r.known[d.Rule.id]; ok && other.limiters > less[d.Rule.id] {
+			if err := conflict(&other.Declaration, d); err != nil {
+				return err
 			}
 		}
 		added[d.Rule.id] = i
@@ -88,9 +83,9 @@ func (r *Registry) Replace(old, declarations []Declaration) error {
 }
 
 // change takes declarations back, by how many limiters, and adds others. r.mu is held.
-func (r *Registry) change(less map[uint32]int, more []Declaration) {
+func (r *Registry) change(less map[uint64]int, more []Declaration) {
 	if r.known == nil {
-		r.known = make(map[uint32]declared)
+		r.known = make(map[uint64]declared)
 	}
 	for id, n := range less {
 		switch d, ok := r.known[id]; {

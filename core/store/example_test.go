@@ -29,7 +29,7 @@ type mapStore struct {
 // id identifies a bucket and a penalty.
 type id struct {
 	key  string
-	rule uint32
+	rule uint64
 }
 
 func newMapStore(now func() int64) *mapStore {

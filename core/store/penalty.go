@@ -86,11 +86,8 @@ func (r *Rule) Penalized() bool { return r.Block.After > 0 }
 
 // PenaltyID returns the ID under which a store that has one table for buckets and penalties
 // keeps the penalties of the rule's keys. It differs from [Rule].ID, under which such a store
-// keeps the buckets. A store with a table for each can use [Rule].ID for both.
-func (r *Rule) PenaltyID() uint32 { return r.id ^ penaltyID }
-
-// penaltyID keeps a limit's records and their penalties apart.
-const penaltyID = 0x27d4eb2f
+// keeps the buckets, and from those of all other limits. A store with a table for each can use [Rule].ID for both.
+func (r *Rule) PenaltyID() uint64 { return r.id | 1<<idBits }
 
 // Penalty is what a store keeps for a key that exceeds a rule with a [Block], beside its
 // bucket. Times are microseconds since the epoch. The zero Penalty is that of a key that

@@ -14,7 +14,7 @@ type Registry struct {
 	root *Registry // of a view: whose it is. It has all that is below then. Does not change.
 
 	mu        sync.Mutex
-	known     map[uint32]declared       // by Rule.ID. Guarded by mu.
+	known     map[uint64]declared       // by Rule.ID. Guarded by mu.
 	attached  map[any]any               // Guarded by mu.
 	inspector Inspector                 // Guarded by mu.
 	inProcess bool                      // Guarded by mu.

@@ -20,7 +20,7 @@ func setOf(hash uint64) uint64 { return hash >> setShift }
 // limit counts one limit.
 type limit struct {
 	name   string
-	id     uint32 // core.Rule.ID
+	id     uint64 // core.Rule.ID
 	shards [shards]shard
 
 	mu    sync.Mutex
@@ -43,7 +43,7 @@ type shard struct {
 	_        [64]byte // no two shards in one cache line
 }
 
-func newLimit(name string, id uint32, capacity int, s secret) *limit {
+func newLimit(name string, id uint64, capacity int, s secret) *limit {
 	l := &limit{name: name, id: id}
 	for i := range l.shards {
 		t := &l.shards[i].table

@@ -93,7 +93,7 @@ func (t *Tracker) Decided(_ context.Context, o *core.Observation) {
 }
 
 // limit returns a limit by the id of its rule and its name, or nil if it is not known.
-func (s *state) limit(id uint32, name string) *limit {
+func (s *state) limit(id uint64, name string) *limit {
 	limits := *s.limits.Load()
 	low, high := 0, len(limits)
 	for low < high {
@@ -112,7 +112,7 @@ func (s *state) limit(id uint32, name string) *limit {
 }
 
 // add adds a limit. It returns nil if there are too many.
-func (t *Tracker) add(s *state, id uint32, name string) *limit {
+func (t *Tracker) add(s *state, id uint64, name string) *limit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := s.limit(id, name); l != nil { // added meanwhile
@@ -123,7 +123,7 @@ func (t *Tracker) add(s *state, id uint32, name string) *limit {
 		return nil
 	}
 	l := newLimit(name, id, t.config.Capacity, s.secret)
-	at, _ := slices.BinarySearchFunc(limits, l.id, func(l *limit, id uint32) int { return cmp.Compare(l.id, id) })
+	at, _ := slices.BinarySearchFunc(limits, l.id, func(l *limit, id uint64) int { return cmp.Compare(l.id, id) })
 	limits = slices.Insert(slices.Clone(limits), at, l)
 	s.limits.Store(&limits)
 	return l

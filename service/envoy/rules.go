@@ -80,13 +80,13 @@ type compiler struct {
 	*problems
 	config *Config
 	made   rules
-	names  map[uint32]bool // IDs of limits
+	names  map[uint64]bool // IDs of limits
 }
 
 // compile makes rules of files, or returns an Error.
 func compile(files []policy.File, config *Config) (*rules, error) {
 	p := new(problems)
-	c := &compiler{problems: p, config: config, made: rules{domains: make(map[string]*domain)}, names: make(map[uint32]bool)}
+	c := &compiler{problems: p, config: config, made: rules{domains: make(map[string]*domain)}, names: make(map[uint64]bool)}
 	for _, file := range files {
 		d := parse(file.Name, file.Text, config.EndMark, p)
 		if d != nil && d.domain != "" {
@@ -215,7 +215,7 @@ func (c *compiler) add(l core.Limit, path string, where place) (name string) {
 			c.problems.add(where, "%s", strings.TrimPrefix(err.Error(), "weblimit: "))
 			return name
 		}
-		if !c.names[made.ID()] { // stores know limits by 32 bits of a hash
+		if !c.names[made.ID()] { // stores know limits by a hash
 			c.names[made.ID()] = true
 			c.made.limits = append(c.made.limits, l)
 			return name

@@ -97,7 +97,7 @@ func TestRelease(t *testing.T) {
 			r.news("Added")
 		}, "v0.2.0", "exported names have changed"},
 		{"another record of a layout", func(r *repository) {
-			r.edit("core/redisstore/testdata/layout1/holds.txt", "= {user:alice} 01", "= {user:alice} 02")
+			r.edit("core/redisstore/testdata/layout2/holds.txt", "= {user:alice} 02", "= {user:alice} 03")
 			r.news("Fixed")
 		}, "v0.2.0", "records of a layout"},
 		{"a module that needs what no tag has", func(r *repository) {

@@ -87,7 +87,7 @@ func appendHead(dst []byte, rule *store.Rule, ints store.Integers) []byte {
 	}
 	start := len(dst)
 	dst = append(dst, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, rule.ID())
+	dst = appendID(dst, rule.ID())
 	dst = append(dst, byte(rule.Algorithm)<<4|tick, 0)
 	form := len(dst)
 	dst = appendInt(dst, ints.Unit, bytesOf(ints.Unit))
@@ -126,6 +126,9 @@ func fieldFor(n int64) int {
 
 // bytesOf returns how many bytes a positive number takes.
 func bytesOf(n int64) int { return (bits.Len64(uint64(n)) + 7) / 8 }
+
+// appendID writes the id of a limit.
+func appendID(dst []byte, id uint64) []byte { return appendInt(dst, int64(id), idLength) }
 
 // appendInt writes n in length bytes, little-endian.
 func appendInt(dst []byte, n int64, length int) []byte {

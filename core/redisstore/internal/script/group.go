@@ -31,7 +31,7 @@ type Group struct {
 // place is where a check stands in a group.
 type place struct {
 	key   int
-	limit uint32
+	limit uint64
 	at    int // in data
 }
 
@@ -83,7 +83,7 @@ func (g *Group) AddKeys(checks []store.Check) {
 // next returns a place at the end of data for a check that is about to be written, and its
 // index among places: they are ordered by key, and within a key by limit, like the records
 // of its value.
-func (g *Group) next(tag []byte, limit uint32) (p place, n int) {
+func (g *Group) next(tag []byte, limit uint64) (p place, n int) {
 	key := slices.IndexFunc(g.tags, func(known []byte) bool { return bytes.Equal(known, tag) })
 	if key < 0 {
 		key = len(g.tags)

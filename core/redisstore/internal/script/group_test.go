@@ -88,7 +88,7 @@ func TestEveryAlgorithmHasARecord(t *testing.T) {
 		}
 		r := rule(t, "default", n)
 		head := appendHead(nil, r, r.Integers())
-		if int(head[0]) != len(head)-1 || store.Algorithm(head[5]>>4) != algorithm {
+		if int(head[0]) != len(head)-1 || store.Algorithm(head[8]>>4) != algorithm {
 			t.Errorf("%v: head %x", algorithm, head)
 		}
 	}

@@ -23,7 +23,7 @@ const (
 
 // HoldHead is the head of a hold's record. Its limit is above all others, so that the script
 // finds the record at the end of a value.
-const HoldHead = "\xff\xff\xff\xff" + // store.ReservedID
+const HoldHead = "\xff\xff\xff\xff\xff\xff\x1f" + // store.ReservedID
 	"\x30\x34" + // a sliding window in microseconds, whose length takes 3 bytes and whose counts take 4
 	"\x40\x42\x0f" // HoldTime
 

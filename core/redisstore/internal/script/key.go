@@ -3,7 +3,6 @@ package script
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"strings"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -35,7 +34,7 @@ const markHash = 16
 // and of the operation's key, which the client chooses.
 func AppendMarkKey(dst []byte, prefix string, check *store.Check) []byte {
 	var few [256]byte
-	hash := sha256.Sum256(append(binary.LittleEndian.AppendUint32(few[:0], check.Rule.ID()), check.Once...))
+	hash := sha256.Sum256(append(appendID(few[:0], check.Rule.ID()), check.Once...))
 	dst = append(AppendKey(dst, prefix, check.Key), ':')
 	return base64.RawURLEncoding.AppendEncode(dst, hash[:markHash])
 }

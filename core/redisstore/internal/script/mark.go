@@ -1,7 +1,6 @@
 package script
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -29,7 +28,7 @@ func (g *Group) AddMark(index int, check *store.Check, charged int64) {
 		g.data = appendNumber(g.data, n)
 	}
 	g.data = append(g.data, recordHead)
-	g.data = binary.LittleEndian.AppendUint32(g.data, check.Rule.ID())
+	g.data = appendID(g.data, check.Rule.ID())
 	g.data = append(g.data, byte(store.MarkRecord)<<4, markWidth) // tick 0: microseconds
 	if g.Op == Refund {
 		g.data = appendNumber(g.data, charged)

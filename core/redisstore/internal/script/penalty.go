@@ -1,7 +1,6 @@
 package script
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -41,9 +40,9 @@ func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
 		dst = appendNumber(dst, n)
 	}
 	dst = append(dst, recordHead)
-	dst = binary.LittleEndian.AppendUint32(dst, check.Rule.PenaltyID())
+	dst = appendID(dst, check.Rule.PenaltyID())
 	dst = append(dst, byte(store.PenaltyRecord)<<4, 0) // tick 0: microseconds; neither a unit nor counts
-	return binary.LittleEndian.AppendUint32(dst, check.Rule.ID())
+	return appendID(dst, check.Rule.ID())
 }
 
 // AddManual adds the block by hand of check number index of the request: in a Charge one that lasts as
@@ -55,7 +54,7 @@ func (g *Group) AddManual(index int, check *store.Check, lasts time.Duration) {
 		g.data = appendNumber(g.data, n)
 	}
 	g.data = append(g.data, recordHead)
-	g.data = binary.LittleEndian.AppendUint32(g.data, check.Rule.ID())
+	g.data = appendID(g.data, check.Rule.ID())
 	g.data = append(g.data, byte(store.ManualRecord)<<4, manualState) // tick 0: microseconds; no unit
 	g.insert(p, n, ^index, store.PenaltyRecord)
 }

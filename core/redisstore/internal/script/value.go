@@ -1,14 +1,12 @@
 package script
 
 import (
-	"encoding/binary"
-
 	"github.com/weblimit/weblimit/core/store"
 )
 
 // Block is a block as the record of a penalty has it.
 type Block struct {
-	Limit uint32 // the id of the penalty, or of the limit if it was set by hand
+	Limit uint64 // the id of the penalty, or of the limit if it was set by hand
 	Until int64  // microseconds since the epoch
 	Level int64  // how many blocks there were in a row
 }
@@ -24,10 +22,10 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 		if length == 0 || length > len(rest) {
 			return blocks
 		}
-		if rest[4]>>4 == byte(store.PenaltyRecord) {
+		if rest[idLength]>>4 == byte(store.PenaltyRecord) {
 			state := rest[length-penaltyState : length]
 			b := Block{
-				Limit: binary.LittleEndian.Uint32([]byte(rest[:4])),
+				Limit: uint64(get7(rest)),
 				Until: get7(state[7:]),
 				Level: int64(state[18]) | int64(state[19])<<8,
 			}
@@ -35,9 +33,9 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 				blocks = append(blocks, b)
 			}
 		}
-		if rest[4]>>4 == byte(store.ManualRecord) && length == manualLength {
+		if rest[idLength]>>4 == byte(store.ManualRecord) && length == manualLength {
 			if until := get7(rest[recordHead:]); until > now {
-				blocks = append(blocks, Block{Limit: binary.LittleEndian.Uint32([]byte(rest[:4])), Until: until})
+				blocks = append(blocks, Block{Limit: uint64(get7(rest)), Until: until})
 			}
 		}
 		rest = rest[length:]
@@ -47,10 +45,11 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 
 // Version is the version of the layout, with which every value begins. The script has it too, in
 // lua/frame.lua.
-const Version = 1
+const Version = 2
 
 const (
-	recordHead   = 6             // limit, algorithm, sizes
+	idLength     = 7             // of a limit
+	recordHead   = idLength + 2  // limit, algorithm, sizes
 	penaltyState = 7 + 7 + 4 + 2 // when denials stop counting, when the block ends, denials, level
 	manualState  = 7             // since when
 	manualLength = recordHead + 7 + manualState
@@ -61,8 +60,8 @@ const (
 // recordLength returns the length of the record at the beginning of what is left of a
 // value, or 0 if that is cut short.
 func recordLength(record string) int {
-	algorithm, width := store.Algorithm(record[4]>>4), int(record[5]&15)
-	state := recordHead + int(record[5]>>4)
+	algorithm, width := store.Algorithm(record[idLength]>>4), int(record[idLength+1]&15)
+	state := recordHead + int(record[idLength+1]>>4)
 	if algorithm == store.TokenBucket {
 		state += width
 	}

@@ -13,7 +13,7 @@
 --# convert
 local floor, min, max = math.floor, math.min, math.max
 local BIG = 2251799813685248      -- 2^51: no scaled number is larger
-local oldTick = ({[0] = 1, 1000, 1000000})[byte(value, at + 4) % 16]
+local oldTick = ({[0] = 1, 1000, 1000000})[byte(value, at + 7) % 16]
 local oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
 local oldRate = 1
 if kind == TOKENBUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
@@ -22,7 +22,7 @@ local units
 local rest, parts = 0, 1
 local x, y, entries = 0, 0, ''
 local same = oldTick == tick and oldUnit == per
-if kind == CALENDAR or kind == LEDGER then same = sub(value, form, f - 1) == sub(head, 7) end
+if kind == CALENDAR or kind == LEDGER then same = sub(value, form, f - 1) == sub(head, 10) end
 same = same and kind == algorithm and kind ~= TOKENBUCKET
 local logs = (kind == SLIDINGLOG or kind == CONCURRENCY) and (algorithm == SLIDINGLOG or algorithm == CONCURRENCY)
 if operation == REFUND and algorithm ~= LEDGER and not same and not logs then
@@ -84,7 +84,7 @@ value = sub(value, 1, at - 1) .. record .. sub(value, stop)
 foreignEnds = expiry
 if kind == TOKENBUCKET and algorithm == TOKENBUCKET then
   local back = min(cost, full)
-  local given = min(floor(back / unpack('<I' .. floor(byte(head, 6) / 16), head, 7)), floor(BIG / oldUnit))
+  local given = min(floor(back / unpack('<I' .. floor(byte(head, 9) / 16), head, 10)), floor(BIG / oldUnit))
   local century = 3153600000000000 -- 100 years
   back = min(floor(back / per) * tick, min(floor(given * oldUnit / oldRate), floor(century / oldTick)) * oldTick)
   back = back - max(now - charged, 0)

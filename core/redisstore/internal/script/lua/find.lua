@@ -13,7 +13,7 @@
 local state = at + #head
 barred = nil
 if sub(value, at, state - 1) ~= head then
-  local limit = unpack('<I4', head)
+  local limit = unpack('<I7', head)
   --> find.pass
   state = nil
   if other == limit and sub(value, at, at + #head - 1) == head then
@@ -31,9 +31,9 @@ end
 --# pass
 local other, kind, sizes, width, form, expiry, used, stop
 while at <= #value do
-  other, kind, sizes = unpack('<I4BB', value, at)
+  other, kind, sizes = unpack('<I7BB', value, at)
   if other > limit then break end
-  kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 6
+  kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 9
   stop = form + (sizes - width) / 16
   if kind == TOKENBUCKET then stop = stop + width end
   expiry, used = unpack('<I7', value, stop)

@@ -9,10 +9,10 @@
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW, RESTORE = 1, 2, 3, 4, 5, 6, 7
 local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY,
   LEDGER, MANUAL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local VERSION = '\1'
+local VERSION = '\2'
 local ENTRY = 9                   -- the length of a log's entry
-local NOTICE = 4294967294         -- the limit of a notice's record
-local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
+local NOTICE = 9007199254740990         -- the limit of a notice's record
+local HOLD = '\255\255\255\255\255\255\31\48\52\64\66\15' -- the head of a hold's record
 local AFTERLIFE = 21600000000     -- how long an account is kept after its period: KeptAfter in core/store/ledger.go
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -115,7 +115,7 @@ repeat
         end
         values[k] = value
       end
-      if value ~= '' and byte(value) ~= 1 then
+      if value ~= '' and byte(value) ~= 2 then
         failure = 'WEBLIMIT value of an unknown version' -- no key: this text ends in logs
         break
       end
@@ -155,7 +155,7 @@ repeat
         local bar = operation <= PEEK and not free and barred
         if mark and repeated[mark] then
           -- At the end of a block that ends after its mark, the operation is charged as a new one.
-          local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)] or bar
+          local blocked = blocks and blocks[sub(head, 1, 7) .. key] or bar
           if bar and bar > blocked then blocked = bar end
           if not (blocked and blocked >= repeated[mark]) then fits, cost = 2, 0 end
         end
@@ -196,7 +196,7 @@ repeat
       end
 
       -- The records of later limits.
-      local limit = 4294967296    -- above any
+      local limit = 9007199254740992 -- above any
       --> find.pass
 
       if keys > 1 then

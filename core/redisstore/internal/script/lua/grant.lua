@@ -17,9 +17,9 @@ if bar then
   --> manual.deny
 elseif fits < times then
   missed = missed or not (shadow or penalties) and algorithm ~= CONCURRENCY and head ~= HOLD
-  tentative = #value > 24 and byte(value, -24) == 255
+  tentative = #value > 27 and byte(value, -27) == 255
     and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
-    and sub(value, -24, -16) == HOLD
+    and sub(value, -27, -16) == HOLD
   if tentative then
     local expiry = unpack('<I7', value, #value - 14)
     tentative = expiry > now and expiry <= now + 2000000 -- not if the clock was set back since
@@ -28,7 +28,7 @@ elseif fits < times then
 end
 
 if penalties and algorithm ~= PENALTY then
-  local limit = key * 4294967296 + unpack('<I4', head)
+  local limit = sub(head, 1, 7) .. key
   if fits == 0 and not (tentative or bar) then exceeded[limit] = true end
   if pass == 2 and blocks[limit] then
     -- A blocked check has no room, but a repeated operation keeps its answer.

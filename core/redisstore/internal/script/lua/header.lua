@@ -59,7 +59,7 @@
 --          block; times are in microseconds. A charge begins a block as long as the first. In a take
 --          of units ahead the first number is 0, and the third says for how long no denial counts.
 --          Its head is followed by:
---          guarded      (4) the id of the limit that it guards
+--          guarded      (7) the id of the limit that it guards
 --          A block by hand is a check with no more than how long it lasts in the place of per, 0 for none. A
 --          charge sets it, and a reset forgets it.
 --          At its end, once:
@@ -93,10 +93,10 @@
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
--- VALUE    version      (1) 1
+-- VALUE    version      (1) 2
 --          records      by ascending limit, of one limit a block by hand first: head, (7) when it expires, in microseconds since the
 --                       epoch, and state
--- HEAD     limit        (4) its id
+-- HEAD     limit        (7) its id, a hash of 52 bits of its name; of a penalty 2^52 more
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
 --          sizes        (1) the length of unit × 16, plus the width
 --          unit         token bucket: debt of one unit; calendar, ledger: a number for the kind of window;
@@ -126,12 +126,12 @@
 --
 --          A hold says that the key has charges that may still be given back: they belong to
 --          requests whose other slots have not answered yet. It is a sliding window of limit
---          4294967295, and so the last record of a value, always of 24 bytes. Its units are the
+--          9007199254740991, and so the last record of a value, always of 27 bytes. Its units are the
 --          number of such charges.
 --
 --          A notice says that the denial of a request may be repeated by a process without asking, and
---          that the process hears what is published. It is a mark without state of limit 4294967294,
---          of 13 bytes, behind all records but a hold. It does not keep the key.
+--          that the process hears what is published. It is a mark without state of limit
+--          9007199254740990, of 16 bytes, behind all records but a hold. It does not keep the key.
 --
 -- A record that has expired equals none. But a ledger's is kept for six hours more, and becomes that
 -- of the next period. A key expires with its last record but a notice. Nothing is written

@@ -17,7 +17,7 @@ local soonest, latest
 if leaves then
   soonest = now + 2 ^ byte(ask, -2) * 1000
   latest = math.max(2 * soonest - now, now + 3600000000)
-  if not last and sub(value, -13, -8) == '\254\255\255\255\112\0' then -- without looking at all records
+  if not last and sub(value, -16, -8) == '\254\255\255\255\255\255\31\112\0' then -- without looking at all records
     local expiry = unpack('<I7', value, #value - 6)
     leaves = expiry < soonest or expiry > latest
   end
@@ -35,13 +35,13 @@ if (gives or leaves) and #value > 1 then
     redis.pcall('PUBLISH', sub(KEYS[k], 1, prefix) .. 'given-back', sub(KEYS[k], prefix + 1))
     found = false
   end
-  if hold ~= '' then last = math.max(last, (unpack('<I7', hold, 10))) end
+  if hold ~= '' then last = math.max(last, (unpack('<I7', hold, 13))) end
   if leaves and last > now then
     fresh = not found or expiry < soonest or expiry > latest
     if fresh then found, expiry = true, 2 * soonest - now end
   end
   if write or fresh then
-    if found then built = pack('<c0c0I7', built, '\254\255\255\255\112\0', expiry) end
+    if found then built = pack('<c0c0I7', built, '\254\255\255\255\255\255\31\112\0', expiry) end
     value = built .. hold
   else
     last = nil

@@ -15,12 +15,12 @@
 
 --# format
 writes = '<c0c0I7I7I7c0'
-guarded, askAt = unpack('<I4', ask, askAt)
+guarded, askAt = sub(ask, askAt, askAt + 6), askAt + 7
 farthest = 9007199254740992       -- 2^53: see decide
 
 --# decide
 local after, within, lasts, factor, longest = tick, per, capacity, cost, offset
-local limit = key * 4294967296 + guarded
+local limit = guarded .. key
 local leased, kept = 0, 0         -- until when units are held; until when none are taken ahead
 if strikes == 0 and level == 0 and x > y then
   if y > now then

@@ -31,7 +31,7 @@ local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
 units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
 
 --# open
-local unit = unpack('<I' .. floor(byte(head, 6) / 16), head, 7)
+local unit = unpack('<I' .. floor(byte(head, 9) / 16), head, 10)
 -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
 local bit, factor, quotient, left = 1, unit, 0, 0
 while bit * 2 <= factor do bit = bit * 2 end

@@ -57,7 +57,7 @@
 --          block; times are in microseconds. A charge begins a block as long as the first. In a take
 --          of units ahead the first number is 0, and the third says for how long no denial counts.
 --          Its head is followed by:
---          guarded      (4) the id of the limit that it guards
+--          guarded      (7) the id of the limit that it guards
 --          A block by hand is a check with no more than how long it lasts in the place of per, 0 for none. A
 --          charge sets it, and a reset forgets it.
 --          At its end, once:
@@ -91,10 +91,10 @@
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
--- VALUE    version      (1) 1
+-- VALUE    version      (1) 2
 --          records      by ascending limit, of one limit a block by hand first: head, (7) when it expires, in microseconds since the
 --                       epoch, and state
--- HEAD     limit        (4) its id
+-- HEAD     limit        (7) its id, a hash of 52 bits of its name; of a penalty 2^52 more
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
 --          sizes        (1) the length of unit × 16, plus the width
 --          unit         token bucket: debt of one unit; calendar, ledger: a number for the kind of window;
@@ -124,12 +124,12 @@
 --
 --          A hold says that the key has charges that may still be given back: they belong to
 --          requests whose other slots have not answered yet. It is a sliding window of limit
---          4294967295, and so the last record of a value, always of 24 bytes. Its units are the
+--          9007199254740991, and so the last record of a value, always of 27 bytes. Its units are the
 --          number of such charges.
 --
 --          A notice says that the denial of a request may be repeated by a process without asking, and
---          that the process hears what is published. It is a mark without state of limit 4294967294,
---          of 13 bytes, behind all records but a hold. It does not keep the key.
+--          that the process hears what is published. It is a mark without state of limit
+--          9007199254740990, of 16 bytes, behind all records but a hold. It does not keep the key.
 --
 -- A record that has expired equals none. But a ledger's is kept for six hours more, and becomes that
 -- of the next period. A key expires with its last record but a notice. Nothing is written
@@ -141,10 +141,10 @@
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW, RESTORE = 1, 2, 3, 4, 5, 6, 7
 local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY,
   LEDGER, MANUAL = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local VERSION = '\1'
+local VERSION = '\2'
 local ENTRY = 9                   -- the length of a log's entry
-local NOTICE = 4294967294         -- the limit of a notice's record
-local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
+local NOTICE = 9007199254740990         -- the limit of a notice's record
+local HOLD = '\255\255\255\255\255\255\31\48\52\64\66\15' -- the head of a hold's record
 local AFTERLIFE = 21600000000     -- how long an account is kept after its period: KeptAfter in core/store/ledger.go
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -295,7 +295,7 @@ repeat
         end
         values[k] = value
       end
-      if value ~= '' and byte(value) ~= 1 then
+      if value ~= '' and byte(value) ~= 2 then
         failure = 'WEBLIMIT value of an unknown version' -- no key: this text ends in logs
         break
       end
@@ -377,7 +377,7 @@ repeat
           elseif algorithm == PENALTY then
             --> penalty.format
             writes = '<c0c0I7I7I7c0'
-            guarded, askAt = unpack('<I4', ask, askAt)
+            guarded, askAt = sub(ask, askAt, askAt + 6), askAt + 7
             farthest = 9007199254740992       -- 2^53: see decide
           elseif algorithm == MARK then
             --> mark.format
@@ -405,13 +405,13 @@ repeat
         local state = at + #head
         barred = nil
         if sub(value, at, state - 1) ~= head then
-          local limit = unpack('<I4', head)
+          local limit = unpack('<I7', head)
           --> find.pass
           local other, kind, sizes, width, form, expiry, used, stop
           while at <= #value do
-            other, kind, sizes = unpack('<I4BB', value, at)
+            other, kind, sizes = unpack('<I7BB', value, at)
             if other > limit then break end
-            kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 6
+            kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 9
             stop = form + (sizes - width) / 16
             if kind == TOKENBUCKET then stop = stop + width end
             expiry, used = unpack('<I7', value, stop)
@@ -458,7 +458,7 @@ repeat
             --> convert
             local floor, min, max = math.floor, math.min, math.max
             local BIG = 2251799813685248      -- 2^51: no scaled number is larger
-            local oldTick = ({[0] = 1, 1000, 1000000})[byte(value, at + 4) % 16]
+            local oldTick = ({[0] = 1, 1000, 1000000})[byte(value, at + 7) % 16]
             local oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
             local oldRate = 1
             if kind == TOKENBUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
@@ -467,7 +467,7 @@ repeat
             local rest, parts = 0, 1
             local x, y, entries = 0, 0, ''
             local same = oldTick == tick and oldUnit == per
-            if kind == CALENDAR or kind == LEDGER then same = sub(value, form, f - 1) == sub(head, 7) end
+            if kind == CALENDAR or kind == LEDGER then same = sub(value, form, f - 1) == sub(head, 10) end
             same = same and kind == algorithm and kind ~= TOKENBUCKET
             local logs = (kind == SLIDINGLOG or kind == CONCURRENCY) and (algorithm == SLIDINGLOG or algorithm == CONCURRENCY)
             if operation == REFUND and algorithm ~= LEDGER and not same and not logs then
@@ -479,7 +479,7 @@ repeat
               foreignEnds = expiry
               if kind == TOKENBUCKET and algorithm == TOKENBUCKET then
                 local back = min(cost, full)
-                local given = min(floor(back / unpack('<I' .. floor(byte(head, 6) / 16), head, 7)), floor(BIG / oldUnit))
+                local given = min(floor(back / unpack('<I' .. floor(byte(head, 9) / 16), head, 10)), floor(BIG / oldUnit))
                 local century = 3153600000000000 -- 100 years
                 back = min(floor(back / per) * tick, min(floor(given * oldUnit / oldRate), floor(century / oldTick)) * oldTick)
                 back = back - max(now - charged, 0)
@@ -546,7 +546,7 @@ repeat
               end
             elseif algorithm == TOKENBUCKET then
               --> tokenbucket.open
-              local unit = unpack('<I' .. floor(byte(head, 6) / 16), head, 7)
+              local unit = unpack('<I' .. floor(byte(head, 9) / 16), head, 10)
               -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
               local bit, factor, quotient, left = 1, unit, 0, 0
               while bit * 2 <= factor do bit = bit * 2 end
@@ -705,7 +705,7 @@ repeat
         local bar = operation <= PEEK and not free and barred
         if mark and repeated[mark] then
           -- At the end of a block that ends after its mark, the operation is charged as a new one.
-          local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)] or bar
+          local blocked = blocks and blocks[sub(head, 1, 7) .. key] or bar
           if bar and bar > blocked then blocked = bar end
           if not (blocked and blocked >= repeated[mark]) then fits, cost = 2, 0 end
         end
@@ -841,7 +841,7 @@ repeat
         elseif algorithm == PENALTY then
           --> penalty.decide
           local after, within, lasts, factor, longest = tick, per, capacity, cost, offset
-          local limit = key * 4294967296 + guarded
+          local limit = guarded .. key
           local leased, kept = 0, 0         -- until when units are held; until when none are taken ahead
           if strikes == 0 and level == 0 and x > y then
             if y > now then
@@ -1135,9 +1135,9 @@ repeat
           fits, ends, missed = 0, nil, missed or not shadow
         elseif fits < times then
           missed = missed or not (shadow or penalties) and algorithm ~= CONCURRENCY and head ~= HOLD
-          tentative = #value > 24 and byte(value, -24) == 255
+          tentative = #value > 27 and byte(value, -27) == 255
             and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
-            and sub(value, -24, -16) == HOLD
+            and sub(value, -27, -16) == HOLD
           if tentative then
             local expiry = unpack('<I7', value, #value - 14)
             tentative = expiry > now and expiry <= now + 2000000 -- not if the clock was set back since
@@ -1146,7 +1146,7 @@ repeat
         end
 
         if penalties and algorithm ~= PENALTY then
-          local limit = key * 4294967296 + unpack('<I4', head)
+          local limit = sub(head, 1, 7) .. key
           if fits == 0 and not (tentative or bar) then exceeded[limit] = true end
           if pass == 2 and blocks[limit] then
             -- A blocked check has no room, but a repeated operation keeps its answer.
@@ -1185,13 +1185,13 @@ repeat
       end
 
       -- The records of later limits.
-      local limit = 4294967296    -- above any
+      local limit = 9007199254740992 -- above any
       --> find.pass
       local other, kind, sizes, width, form, expiry, used, stop
       while at <= #value do
-        other, kind, sizes = unpack('<I4BB', value, at)
+        other, kind, sizes = unpack('<I7BB', value, at)
         if other > limit then break end
-        kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 6
+        kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 9
         stop = form + (sizes - width) / 16
         if kind == TOKENBUCKET then stop = stop + width end
         expiry, used = unpack('<I7', value, stop)
@@ -1269,7 +1269,7 @@ repeat
         if leaves then
           soonest = now + 2 ^ byte(ask, -2) * 1000
           latest = math.max(2 * soonest - now, now + 3600000000)
-          if not last and sub(value, -13, -8) == '\254\255\255\255\112\0' then -- without looking at all records
+          if not last and sub(value, -16, -8) == '\254\255\255\255\255\255\31\112\0' then -- without looking at all records
             local expiry = unpack('<I7', value, #value - 6)
             leaves = expiry < soonest or expiry > latest
           end
@@ -1280,9 +1280,9 @@ repeat
           --> find.pass
           local other, kind, sizes, width, form, expiry, used, stop
           while at <= #value do
-            other, kind, sizes = unpack('<I4BB', value, at)
+            other, kind, sizes = unpack('<I7BB', value, at)
             if other > limit then break end
-            kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 6
+            kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 9
             stop = form + (sizes - width) / 16
             if kind == TOKENBUCKET then stop = stop + width end
             expiry, used = unpack('<I7', value, stop)
@@ -1328,13 +1328,13 @@ repeat
             redis.pcall('PUBLISH', sub(KEYS[k], 1, prefix) .. 'given-back', sub(KEYS[k], prefix + 1))
             found = false
           end
-          if hold ~= '' then last = math.max(last, (unpack('<I7', hold, 10))) end
+          if hold ~= '' then last = math.max(last, (unpack('<I7', hold, 13))) end
           if leaves and last > now then
             fresh = not found or expiry < soonest or expiry > latest
             if fresh then found, expiry = true, 2 * soonest - now end
           end
           if write or fresh then
-            if found then built = pack('<c0c0I7', built, '\254\255\255\255\112\0', expiry) end
+            if found then built = pack('<c0c0I7', built, '\254\255\255\255\255\255\31\112\0', expiry) end
             value = built .. hold
           else
             last = nil
