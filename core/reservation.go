@@ -275,7 +275,7 @@ func (r *reservation) forgotInPart(c *charge) bool {
 	if c.check.Rule.Algorithm != store.TokenBucket { // others know what was really used, or give nothing back
 		return false
 	}
-	now, ok := r.shared.Registry.Declared(c.check.Rule.Name)
+	now, ok := r.shared.Declared(c.check.Rule.Name)
 	if !ok {
 		return false
 	}

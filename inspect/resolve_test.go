@@ -50,8 +50,8 @@ func TestAnActionIsOnTheClientThatIsMeant(t *testing.T) {
 			}
 			in.must(t, "POST", "api/v1/block", test.body, &done)
 			check.All(t, "blocked", []any{done.Key, strings.Join(done.Limits, ",")}, test.key, test.limit)
-			for blocked := range limiter.Blocks(context.Background()) {
-				check.All(t, "a block", []any{blocked.Key, blocked.Limit}, test.key, test.limit)
+			for blocked, err := range limiter.Blocks(context.Background()) {
+				check.All(t, "a block", []any{blocked.Key, blocked.Limit, err}, test.key, test.limit, nil)
 			}
 			d := limiter.AllowKey(context.Background(), test.key, 1)
 			check.Equal(t, "the next request", d.Reason, core.ReasonBlocked)
@@ -82,8 +82,8 @@ func TestAnActionThatWouldReachNobodyIsRefused(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		for blocked := range limiter.Blocks(context.Background()) {
-			t.Errorf("blocked: %v", blocked)
+		for blocked, err := range limiter.Blocks(context.Background()) {
+			t.Errorf("blocked: %v, %v", blocked, err)
 		}
 	})
 }

@@ -176,7 +176,6 @@ func (s *daemon) newGRPC() *grpc.Server {
 			Time: 2 * time.Minute, Timeout: 20 * time.Second,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.SharedWriteBuffer(true),
 		grpc.ReadBufferSize(8 << 10), grpc.WriteBufferSize(8 << 10),
 	}
 	if c := s.certs["grpc"]; c != nil {

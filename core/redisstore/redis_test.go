@@ -93,8 +93,17 @@ func TestEveryKeyExpiresWhenItIsFullAgain(t *testing.T) {
 				t.Fatalf("%s: a third request of 2 passed", name)
 			}
 		}
-		if after := expiry(); after.Sub(before).Abs() > 3*time.Millisecond { // a notice may write the value again
-			t.Errorf("%s: denied requests moved the expiry from %v to %v", name, before, after)
+		// A notice may write the value again, and Redis stand still in between, as above. A denial that extended the
+		// expiry would do so by the time that has passed, each time.
+		time.Sleep(50 * time.Millisecond)
+		take(t, store, checkOf(name, rule, 1))
+		moved := time.Hour
+		for range 5 {
+			moved = min(moved, expiry().Sub(before).Abs())
+			take(t, store, checkOf(name, rule, 1))
+		}
+		if moved > 20*time.Millisecond {
+			t.Errorf("%s: denied requests moved the expiry by %v", name, moved)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 // r, so that what was charged under r is in it only as far as it was converted. Entries of logs are
 // as they were, and what an account has used is told to its book.
 func (b *Bucket) isForeign(r *Rule, now int64) bool {
-	return b.Expires > now && b.Form != r.form() && r.Algorithm != Ledger && !(b.Form.Algorithm.IsLog() && r.Algorithm.IsLog())
+	return b.Expires > now && b.Form != r.form() && r.Algorithm != Ledger && (!b.Form.Algorithm.IsLog() || !r.Algorithm.IsLog())
 }
 
 // refundForeign is Refund for a bucket that isForeign, and was not opened. It keeps its numbers. Units

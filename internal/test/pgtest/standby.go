@@ -42,8 +42,8 @@ func startStandby(of *Server) (*Server, error) {
 
 // beside returns the path of a program that is where another one is, or in PATH.
 func beside(program, name string) string {
-	if real, err := filepath.EvalSymlinks(program); err == nil {
-		program = real
+	if target, err := filepath.EvalSymlinks(program); err == nil {
+		program = target
 	}
 	path := filepath.Join(filepath.Dir(program), name)
 	if _, err := exec.LookPath(path); err != nil {
