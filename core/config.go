@@ -92,6 +92,7 @@ type Config struct {
 
 	common  *common // what several limiters of this configuration share, or nil
 	catalog bool    // calls say which limits to ask, of any number
+	mayEnd  bool    // whoever asks Policies for a limiter notices that it has ended, when its policy is removed
 }
 
 // Clone returns a copy of c that shares no slice and no map with it, for code that keeps a Config.

@@ -33,6 +33,8 @@ func init() {
 	seam.Replace = replace
 	seam.Ended = func(l *Limiter) bool { return l.live != nil && l.live.ended.Load() }
 	seam.Refuse = func(l *Limiter, refused bool) { l.live.refused.Store(refused) }
+	seam.LetEnd = func(c *Config) { c.mayEnd = true }
+	seam.MayEnd = func(c Config) bool { return c.mayEnd }
 	seam.CheckConfig = func(c Config) error {
 		_, err := build(c, nil)
 		return err

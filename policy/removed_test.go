@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/policy"
 )
 
 // limitsPerHour is a file of policies, such as "a=5", each with one limit of its name.
@@ -90,5 +91,55 @@ func TestCheckOfTheProgram(t *testing.T) {
 	from.put(limitsPerHour("a=5", "b=6"))
 	if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "limits.yaml:3:3: policies.b: b has more than 5") {
 		t.Error(err)
+	}
+}
+
+// Policies of the application, each around a Set: with methods of the Set, with those of the interface, and
+// with a method of its own.
+type (
+	embedded    struct{ *policy.Set }
+	ofInterface struct{ core.Policies }
+	counting    struct {
+		*policy.Set
+		asked *int
+	}
+)
+
+func (c counting) Limiter(config core.Config, name string) (*core.Limiter, error) {
+	*c.asked++
+	return c.Set.Limiter(config, name)
+}
+
+// However the application wraps a Set, a policy that requests name can be removed, and later reloads are
+// taken. A Limiter method of the wrapper is what is asked.
+func TestRemovedPoliciesOfAWrappedSet(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	for name, wrapped := range map[string]func(*policy.Set) core.Policies{
+		"the Set":                   func(s *policy.Set) core.Policies { return s },
+		"the Set, embedded":         func(s *policy.Set) core.Policies { return embedded{s} },
+		"Policies, embedded":        func(s *policy.Set) core.Policies { return ofInterface{s} },
+		"with a Limiter of its own": func(s *policy.Set) core.Policies { return counting{s, &asked} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, set := sourceOf(t, limitsPerHour("a=5", "b=5", "fixed=5"), quiet())
+			settings, policies := adapter.NewSettings(core.Config{Store: core.NewMemory()}), wrapped(set)
+			settings.Policy(policies, "fixed")
+			a, b := must.Get(settings.Follow(policies, "a"))(t), must.Get(settings.Follow(policies, "b"))(t)
+			from.put(limitsPerHour("b=5", "fixed=5"))
+			must.OK(t, set.Reload(t.Context()))
+			from.put(limitsPerHour("b=1", "fixed=5"))
+			must.OK(t, set.Reload(t.Context()))
+			if !adapter.Ended(a) || adapter.Ended(b) || b.AllowKey(t.Context(), "k", 2).Allowed {
+				t.Errorf("ended: a %v, b %v; or b does not follow its policy", adapter.Ended(a), adapter.Ended(b))
+			}
+			from.put(limitsPerHour("b=1"))
+			if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `"fixed" is in use`) {
+				t.Errorf("the policy of an adapter was removed: %v", err)
+			}
+		})
+	}
+	if asked != 3 {
+		t.Errorf("a wrapper's Limiter was asked %d times, want 3", asked)
 	}
 }

@@ -87,19 +87,11 @@ func From(source Source, options ...Options) (*Set, error) {
 // The limiter changes with the file, and stays as long as the Set: it is for start-up, not for
 // each request. Limits of one name are one limit of the store, in all policies of the file and
 // beside it.
+//
+// The policy of a limiter can't be removed from the file, but where requests name the policy, as they do in
+// package service: those programs notice that it has gone.
 func (s *Set) Limiter(config core.Config, name string) (*core.Limiter, error) {
-	return s.limiter(follower{policy: name, config: config})
-}
-
-// Follow is [Set.Limiter] for programs whose requests name the policy, such as a service. The policy can
-// be removed while the limiter follows it; adapter.Ended then reports that, and the limiter is no longer
-// one of the Set. If the policy comes back, Follow makes another.
-func (s *Set) Follow(config core.Config, name string) (*core.Limiter, error) {
-	return s.limiter(follower{policy: name, config: config, ends: true})
-}
-
-func (s *Set) limiter(f follower) (*core.Limiter, error) {
-	f.config = f.config.Clone() // each reload reads it again
+	f := follower{policy: name, config: config.Clone(), ends: adapter.MayEnd(config)} // each reload reads it again
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	complete, err := s.current.config(f.config, f.policy)
@@ -117,7 +109,7 @@ func (s *Set) limiter(f follower) (*core.Limiter, error) {
 	return limiter, nil
 }
 
-var _ adapter.Removable = (*Set)(nil)
+var _ core.Policies = (*Set)(nil)
 
 // Names returns the names of the policies, in the order of the file.
 func (s *Set) Names() []string {
@@ -167,8 +159,7 @@ func (s *Set) Status() Status {
 //
 // A request that has begun is decided and settled by the version that it began with. What clients
 // have used of a limit stays used as long as the limit keeps its name; if its numbers change, the
-// store converts what was used. A policy that has a [Set.Limiter] can't be removed; those of
-// [Set.Follow] end with their policy.
+// store converts what was used. A policy that has a [Set.Limiter] can't be removed, unless requests name it.
 func (s *Set) Reload(ctx context.Context) error {
 	_, err := s.load(ctx, true)
 	return err

@@ -12,6 +12,8 @@ import (
 var (
 	together   = seam.Together.(func(context.Context, string, time.Duration, []Ask) error)
 	peek       = seam.PeekTogether.(func(context.Context, time.Duration, []Ask) error)
+	letEnd     = seam.LetEnd.(func(*core.Config))
+	mayEnd     = seam.MayEnd.(func(core.Config) bool)
 	settleHeld = seam.SettleHeld.(func(*core.Limiter, []Held, time.Duration, bool, core.Outcome))
 )
 
@@ -102,23 +104,18 @@ func Settle(limiter *core.Limiter, held []Held, age time.Duration, refund bool, 
 	settleHeld(limiter, held, age, refund, o)
 }
 
-// Removable is [core.Policies] that can be removed while limiters follow them: a policy.Set is one.
-type Removable interface {
-	core.Policies
-
-	// Follow is Limiter for programs whose requests name the policy. If the policy is removed, the
-	// limiter has [Ended].
-	Follow(config core.Config, name string) (*core.Limiter, error)
-}
-
 // Follow is Policy for programs whose requests name the policy. It returns the error: one that is
-// [core.ErrNoPolicy] if there is no such policy. A limiter of [Removable] policies may have [Ended] later.
+// [core.ErrNoPolicy] if there is no such policy. A limiter may have [Ended] later: its policy can be removed.
 func (s *Settings) Follow(policies core.Policies, name string) (*core.Limiter, error) {
-	if removable, ok := policies.(Removable); ok {
-		return removable.Follow(s.config, name)
-	}
-	return policies.Limiter(s.config, name)
+	config := s.config
+	letEnd(&config)
+	return policies.Limiter(config, name)
 }
+
+// MayEnd reports whether a limiter by config may end with its policy, for [core.Policies] that can be
+// removed: whoever has asked them, by [Settings.Follow], looks for [Ended]. Policies around others pass it
+// on with the configuration that they are given.
+func MayEnd(config core.Config) bool { return mayEnd(config) }
 
 // TrySettings is [NewSettings] that returns an error instead of a panic.
 func TrySettings(config core.Config) (*Settings, error) {

@@ -28,6 +28,8 @@ var (
 	Replace      any // func([]*core.Limiter, []core.Config) error
 	Ended        any // func(*core.Limiter) bool
 	Refuse       any // func(*core.Limiter, bool)
+	LetEnd       any // func(*core.Config)
+	MayEnd       any // func(core.Config) bool
 	CheckConfig  any // func(core.Config) error
 	Together     any // func(context.Context, string, time.Duration, []adapter.Ask) error
 	PeekTogether any // func(context.Context, time.Duration, []adapter.Ask) error
