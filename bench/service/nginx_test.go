@@ -34,7 +34,7 @@ func runApp(server string) error {
 	})
 	failed := make(chan error)
 	line := "listening"
-	for _, h := range []http.Handler{app, limits.Limit(limit().By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("127.0.0.1/32"))))(app)} {
+	for _, h := range []http.Handler{app, limits.Limit(limitOf(keyfuncs.ClientIP(keyfuncs.TrustedProxies("127.0.0.1/32"))))(app)} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err

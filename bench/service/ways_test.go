@@ -45,8 +45,10 @@ type way struct {
 const batch = 16
 
 // limit is that of policyFile.
-func limit() core.Limit {
-	return core.PerHour(4_000_000_000).FixedWindow().By(keyfuncs.ClientIP()).Named("client")
+func limit() core.Limit { return limitOf(keyfuncs.ClientIP()) }
+
+func limitOf(key keyfuncs.Func) core.Limit {
+	return core.PerHour(4_000_000_000).FixedWindow().By(key).Named("client")
 }
 
 // quiet drops what go-redis logs.

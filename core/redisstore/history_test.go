@@ -121,7 +121,7 @@ func TestARecordWithoutAHistory(t *testing.T) {
 	key := must.Get(client.Keys(t.Context(), "*").Result())(t)[0]
 	value := []byte(must.Get(client.Get(t.Context(), key).Result())(t))
 	value = value[:len(value)-7] // the record is the last
-	const sizes = 1 + 5
+	const sizes = 1 + 8
 	value[sizes] = value[sizes]&^15 | 14
 	must.OK(t, client.Set(t.Context(), key, value, time.Hour).Err())
 	take := func(c []core.Check, r []core.Result) error { return s.Take(t.Context(), c, r) }

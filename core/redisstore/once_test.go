@@ -50,7 +50,7 @@ func TestAMarkIsAKeyOfItsOwn(t *testing.T) {
 		if ttl := client.PTTL(t.Context(), key).Val(); ttl <= 59*time.Minute || ttl > time.Hour+time.Second {
 			t.Errorf("%q expires in %v", key, ttl)
 		}
-		if value := client.Get(t.Context(), key).Val(); len(value) != 23 || value[0] != 1 {
+		if value := client.Get(t.Context(), key).Val(); len(value) != 26 || value[0] != 2 {
 			t.Errorf("%q holds %q", key, value)
 		}
 	}

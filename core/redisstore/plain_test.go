@@ -173,7 +173,7 @@ func TestPlainTakesRefuseAnUnknownVersion(t *testing.T) {
 		if (j.err == nil) != want {
 			t.Errorf("%v, want success %t", j.err, want)
 		}
-		must.OK(t, client.SetRange(t.Context(), prefix+"{k}", 0, "\x02").Err())
+		must.OK(t, client.SetRange(t.Context(), prefix+"{k}", 0, "\x03").Err())
 	}
 }
 

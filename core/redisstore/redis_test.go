@@ -175,7 +175,7 @@ func TestForeignValuesAreAnOutageAndNotACountOfZero(t *testing.T) {
 	store, server, prefix := newStore(t)
 	client, rule := server.Client(t), mustRule(t, core.PerHour(10))
 	client.LPush(t.Context(), prefix+"{list}", "x")
-	values := map[string]string{"string": "someone else's", "newer": "\x02\x00\x00\x00\x00", "short": "\x01\x00"}
+	values := map[string]string{"string": "someone else's", "newer": "\x03\x00\x00\x00\x00", "short": "\x02\x00"}
 	for key, value := range values {
 		client.Set(t.Context(), prefix+"{"+key+"}", value, 0)
 	}

@@ -94,6 +94,7 @@ func (e *edge) request(ip string, fields ...string) int {
 	r.Header.Set("X-Request-Id", fmt.Sprint("made by the gateway: ", e.ids))
 
 	sub := httptest.NewRequest(http.MethodGet, "/v1/auth/"+e.policy, http.NoBody)
+	sub.Host = "weblimit" // as the documented configurations send it
 	sub.RemoteAddr = "127.0.0.1:1"
 	sub.Header = r.Header.Clone()
 	sub.Header.Set("X-Forwarded-Method", r.Method)

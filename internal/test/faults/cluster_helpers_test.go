@@ -296,7 +296,7 @@ var (
 // twoKeys are limits of one policy for the keys "depot" 1 and "order" 2.
 func twoKeys(policy core.Outage) []core.Limit {
 	return []core.Limit{
-		atMost(1000, "first").By(firstKey).OnOutage(policy),
-		atMost(1000, "second").By(secondKey).OnOutage(policy),
+		atMostOf(1000, "first", firstKey).OnOutage(policy),
+		atMostOf(1000, "second", secondKey).OnOutage(policy),
 	}
 }

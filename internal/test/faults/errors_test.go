@@ -512,8 +512,10 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 		for policy, outcome := range outcomes {
 			backend := redisstore.New(s.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 			heard := listen(backend)
-			per := func(name string) core.Limit { return atMost(1000, name).OnOutage(outcome.policy) }
-			l := newPatient(t, backend, per("client").By(keyfuncs.ClientIP()), per("all"))
+			per := func(name string, key keyfuncs.Func) core.Limit {
+				return atMostOf(1000, name, key).OnOutage(outcome.policy)
+			}
+			l := newPatient(t, backend, per("client", keyfuncs.ClientIP()), per("all", keyfuncs.Everyone()))
 			for n := range 20 {
 				d := l.Allow(stdhttp.Of(httptest.NewRequest(http.MethodGet, "/", http.NoBody)))
 				outcome.wantOutage(t, fmt.Sprint(policy, ", decision ", n+1), d, store.ClassSlots)

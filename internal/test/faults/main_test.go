@@ -93,8 +93,11 @@ func soon(done func() bool) bool {
 }
 
 // atMost is a limit that does not refill while a test runs: n units in 30 days.
-func atMost(n int64, name string) core.Limit {
-	return core.Per(n, 30*24*time.Hour).FixedWindow().By(keyfuncs.Everyone()).Named(name)
+func atMost(n int64, name string) core.Limit { return atMostOf(n, name, keyfuncs.Everyone()) }
+
+// atMostOf is atMost for each key.
+func atMostOf(n int64, name string, key keyfuncs.Func) core.Limit {
+	return core.Per(n, 30*24*time.Hour).FixedWindow().By(key).Named(name)
 }
 
 // newLimiter returns a limiter, or ends the test.

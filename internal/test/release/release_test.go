@@ -73,7 +73,7 @@ func TestRelease(t *testing.T) {
 		{"names, an interface and another layout", func(r *repository) {
 			r.append("api/core.txt", "func Later()\n")
 			r.append("api/core-store.txt", "type Later interface\ntype Later interface, Do()\n")
-			r.write("core/redisstore/testdata/layout2/holds.txt", "")
+			r.write("core/redisstore/testdata/layout3/holds.txt", "")
 			r.news("Added")
 		}, "v0.2.0", ""},
 		{"a name that nothing says", func(r *repository) {
@@ -166,7 +166,7 @@ func newRepository(t *testing.T) *repository {
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
 	)}
-	for _, name := range []string{"CHANGELOG.md", "LICENSE", "api", "core", "internal/integer", "internal/seam", "internal/spelling", "internal/testclock", "keyfuncs", "scripts"} {
+	for _, name := range []string{"CHANGELOG.md", "LICENSE", "api", "core", "internal/clientkeys", "internal/integer", "internal/seam", "internal/spelling", "internal/testclock", "keyfuncs", "scripts"} {
 		copyTree(t, filepath.Join(documents.Root, name), filepath.Join(r.dir, name))
 	}
 	if err := os.RemoveAll(filepath.Join(r.dir, "core", "pgstore")); err != nil { // a module of its own: scratchlimit is the only one here
