@@ -32,7 +32,9 @@ export function ask(action, key = '', limit = '', likely = '') {
   $('field-limit').hidden = action !== 'block' && limit === '';
   $('field-time').hidden = action !== 'block';
   const names = limit ? [limit] : limits.map((l) => l.name);
-  $('dialog-limit').replaceChildren(...names.map((n) => el('option', {}, n)));
+  // First one that counts the client that may be meant: others would refuse the block.
+  const kind = (key || likely).split(':')[0], counts = limits.find((l) => l.keys === kind);
+  $('dialog-limit').replaceChildren(...names.map((n) => el('option', { selected: n === counts?.name }, n)));
   const fit = times.filter(([, s]) => s <= most);
   $('dialog-time').replaceChildren(...(fit.length ? fit : [[`${most} seconds`, most]]).map(([word, s]) => el('option', { value: s, selected: s === 3600 }, word)));
   if (action !== 'block' && !limit) $('dialog-limit').replaceChildren();
