@@ -32,6 +32,7 @@ type policy struct {
 	limits []core.Limit
 	apply  []func(*core.Config) // what it sets beside its limits
 	bypass []keyfuncs.Condition
+	byPeer bool // see Status.ByPeer
 }
 
 // Version says which state of a policy file decides.
@@ -105,6 +106,7 @@ type scope struct {
 	*builder
 	ip     *node  // client_ip, or nil
 	secret []byte // key_secret, or nil
+	byPeer bool   // a key is ip, and nothing says how it is found
 }
 
 // secretsTimeout bounds how long the files of all secrets of a file take together.
@@ -193,6 +195,7 @@ func (b *builder) policy(name, n, defaults *node) *policy {
 			s.limits(p, g.value.get("limits"), &when, shadow || g.value.get("shadow").isTrue())
 		}
 	}
+	p.byPeer = s.byPeer
 	if len(p.limits) == 0 && !n.bad {
 		b.add(name, "a policy needs limits, or groups with limits")
 	}

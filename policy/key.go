@@ -145,6 +145,8 @@ func (s *scope) clientIP() keyfuncs.Func {
 	options := make([]keyfuncs.IPOption, 0, 2)
 	if strategy, ok := s.strategy(); ok {
 		options = append(options, strategy)
+	} else {
+		s.byPeer = true
 	}
 	if bits := s.ip.get("ipv6_prefix"); bits != nil {
 		options = append(options, keyfuncs.IPv6Prefix(int(bits.integer())))

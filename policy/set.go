@@ -128,6 +128,11 @@ type Status struct {
 	// Policies and Limits are how many that version has, without limits of a fallback.
 	Policies, Limits int
 
+	// ByPeer names the policies with limits by ip where neither they nor the defaults say in client_ip how
+	// a client's address is found. It is the peer's then; in a service, what a gateway or caller names. If
+	// that is a proxy, all clients behind it share one bucket.
+	ByPeer []string
+
 	// Refused is how many times a file was refused, and Err why the last one was: an *Error, or
 	// that the file could not be read. Err is nil once the file is good again.
 	Refused int64
@@ -141,9 +146,13 @@ type Status struct {
 // decides notes that a document decides from now on.
 func (s *Status) decides(d *document) {
 	s.Version, s.Since = d.version, time.Now()
-	s.Policies, s.Limits = len(d.policies), 0
-	for _, p := range d.policies {
+	s.Policies, s.Limits, s.ByPeer = len(d.policies), 0, nil
+	for _, name := range d.names {
+		p := d.policies[name]
 		s.Limits += len(p.limits)
+		if p.byPeer {
+			s.ByPeer = append(s.ByPeer, name)
+		}
 	}
 }
 
@@ -151,7 +160,9 @@ func (s *Status) decides(d *document) {
 func (s *Set) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.status
+	status := s.status
+	status.ByPeer = slices.Clone(status.ByPeer)
+	return status
 }
 
 // Reload reads the file again. It is all or nothing: if anything is wrong, everything stays as it is,

@@ -109,6 +109,22 @@ func TestTheStartSaysWhatWasLoaded(t *testing.T) {
 	if loaded := in.line(t, "weblimitd: serving")["loaded"]; !strings.HasSuffix(loaded.(string), ": 2 policies, 3 limits") {
 		t.Errorf("the line of the start says %q", loaded)
 	}
+
+	by := "by: ip without client_ip in api, b is the address that a gateway or caller names: where that is a proxy's, all clients behind it share one bucket"
+	text := "policies:\n  api: {limits: {a: {limit: 1/s, by: ip}}}\n  b: {limits: {b: {limit: 1/s, by: [ip, route]}}}\n" +
+		"  found: {client_ip: {hops: 1}, limits: {c: {limit: 1/s, by: ip}}}\n  web: {limits: {d: {limit: 1/s, by: user}}}\n"
+	rewrite(t, file, text)
+	if _, out := inside(nil, "--check", "--policy", file); !strings.Contains(out, by) {
+		t.Errorf("a check of limits by ip without client_ip says %q", out)
+	}
+	if loaded := start(t, nil, "--policy", file).line(t, "weblimitd: serving")["loaded"]; !strings.Contains(loaded.(string), by) {
+		t.Errorf("the line of the start says %q", loaded)
+	}
+	rewrite(t, file, "defaults: {client_ip: {hops: 1}}\n"+text)
+	if _, out := inside(nil, "--check", "--policy", file); strings.Contains(out, "client_ip") {
+		t.Errorf("a check of limits by ip with client_ip in the defaults says %q", out)
+	}
+
 	rewrite(t, file, onePolicy("v8", 1))
 	fails(t, `does not end with the line "..."`)(inside(nil, "--check", "--end-mark", "--policy", file))
 	fails(t, `does not end with the line "..."`)(inside(nil, "--check", "--end-mark", "--envoy-config", envoyFolder(t)))

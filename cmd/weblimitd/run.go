@@ -118,7 +118,7 @@ func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *sys
 			if err != nil {
 				word = "serving, the last reload failed"
 			}
-			s.log.Info("weblimitd: reloaded", "policy", s.policyVersion(), "ok", err == nil)
+			s.log.Info("weblimitd: reloaded", "policy", s.policyVersion(), "loaded", s.loaded(), "ok", err == nil)
 			notify.Ready(word + ", policy " + s.policyVersion())
 			if again && drained == nil {
 				reload()
@@ -319,6 +319,9 @@ func (s *daemon) loaded() string {
 		status := s.policies.Status()
 		all = append(all, fmt.Sprintf("policy %s, version %s: %s, %s", status.File, status.Version,
 			several(status.Policies, "policy", "policies"), several(status.Limits, "limit", "limits")))
+		if by := byPeer(status.ByPeer); by != "" {
+			all = append(all, by)
+		}
 	}
 	for _, m := range s.mounts {
 		if m.loaded != nil {
@@ -326,6 +329,20 @@ func (s *daemon) loaded() string {
 		}
 	}
 	return strings.Join(all, "; ")
+}
+
+// byPeer says which clients share a bucket where policies count by ip and have no client_ip.
+func byPeer(policies []string) string {
+	if len(policies) == 0 {
+		return ""
+	}
+	const most = 5
+	more := ""
+	if n := len(policies) - most; n > 0 {
+		policies, more = policies[:most], fmt.Sprintf(" and %d more", n)
+	}
+	return "by: ip without client_ip in " + strings.Join(policies, ", ") + more +
+		" is the address that a gateway or caller names: where that is a proxy's, all clients behind it share one bucket; see client_ip and --gateway-proxies"
 }
 
 func several(n int, one, many string) string {
