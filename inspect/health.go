@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 const (
 	maxNodes  = 256 // servers whose state is kept
 	maxEvents = 32  // last events that are kept
+
+	kindSlow = "slow" // of the event that stands for all that were slow
 )
 
 // health is what the store's events say.
@@ -20,6 +23,8 @@ type health struct {
 
 	mu     sync.Mutex
 	outage *outageJSON          // nil if there is none. Guarded by mu.
+	ended  endedJSON            // outages. Guarded by mu.
+	slow   slowJSON             // Guarded by mu.
 	ledger *outageJSON          // of the ledger of a quota.Book; nil if there is none. Guarded by mu.
 	nodes  map[string]*nodeJSON // by address. Guarded by mu.
 	events []eventJSON          // oldest first. Guarded by mu.
@@ -30,6 +35,8 @@ type healthJSON struct {
 	Since  time.Time   `json:"since"` // when this process began to listen
 	Shared bool        `json:"shared"`
 	Outage *outageJSON `json:"outage,omitempty"`
+	Ended  endedJSON   `json:"ended"` // outages since then, without those that count as slow
+	Slow   slowJSON    `json:"slow"`
 	Ledger *outageJSON `json:"ledger_outage,omitempty"` // of the ledger of a quota.Book
 	Nodes  []nodeJSON  `json:"nodes"`
 	Events []eventJSON `json:"events"` // newest first
@@ -39,6 +46,20 @@ type outageJSON struct {
 	Since time.Time `json:"since"`
 	Class string    `json:"class,omitempty"`
 	Node  string    `json:"node,omitempty"`
+}
+
+// endedJSON sums up outages that have ended.
+type endedJSON struct {
+	Outages   int64     `json:"outages"`
+	LastAt    time.Time `json:"last_at,omitzero"` // when the last one ended
+	LongestMS int64     `json:"longest_ms"`
+}
+
+// slowJSON sums up what core.Event.Slow says was no outage.
+type slowJSON struct {
+	Times    int64     `json:"times"`
+	Timeouts int64     `json:"timeouts"`
+	LastAt   time.Time `json:"last_at,omitzero"`
 }
 
 type nodeJSON struct {
@@ -73,7 +94,7 @@ func (h *health) note(e core.Event) {
 	case core.EventOutageBegan:
 		h.outage = &outageJSON{now, string(e.Class), e.Node}
 	case core.EventOutageEnded:
-		h.outage = nil
+		h.end(&e, now)
 	case core.EventLedgerOut:
 		h.ledger = &outageJSON{now, string(e.Class), ""}
 	case core.EventLedgerBack:
@@ -96,6 +117,32 @@ func (h *health) note(e core.Event) {
 	case core.EventBreakerClosed:
 		node.Breaker, node.Since = "closed", now
 	}
+}
+
+// end notes that an outage has ended. Its event is the last one. h.mu is held.
+func (h *health) end(e *core.Event, now time.Time) {
+	h.outage = nil
+	if !e.Slow() {
+		h.ended.Outages++
+		h.ended.LastAt, h.ended.LongestMS = now, max(h.ended.LongestMS, e.Duration.Milliseconds())
+		return
+	}
+	h.slow.Times++
+	h.slow.Timeouts += e.Count
+	h.slow.LastAt = now
+	// One event stands for all of them: the list would show nothing else.
+	kept := h.events[:len(h.events)-1]
+	for i := len(kept) - 1; i >= 0; i-- {
+		began, same := kept[i].Kind == core.EventOutageBegan.String(), kept[i].Class == string(store.ClassTimeout)
+		if began || same && kept[i].Kind == core.EventStoreError.String() {
+			kept = slices.Delete(kept, i, i+1)
+		}
+		if began {
+			break
+		}
+	}
+	kept = slices.DeleteFunc(kept, func(e eventJSON) bool { return e.Kind == kindSlow })
+	h.events = append(kept, eventJSON{At: now, Kind: kindSlow, Class: string(e.Class), Count: h.slow.Timeouts})
 }
 
 // node returns the state of a server, or nil if there is none. h.mu is held.
@@ -121,7 +168,7 @@ func (h *health) node(address string, now time.Time) *nodeJSON {
 func (h *health) now(registry interface{ InProcess() bool }) healthJSON {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := healthJSON{State: "ok", Since: h.since, Shared: !registry.InProcess(), Nodes: []nodeJSON{}, Events: slices.Clone(h.events)}
+	state := healthJSON{State: "ok", Since: h.since, Shared: !registry.InProcess(), Ended: h.ended, Slow: h.slow, Nodes: []nodeJSON{}, Events: slices.Clone(h.events)}
 	for _, node := range h.nodes {
 		state.Nodes = append(state.Nodes, *node)
 		if node.Breaker == "open" {

@@ -147,10 +147,45 @@ func TestWhileTheStoreIsOutTheLastDenialIsStillExplained(t *testing.T) {
 	check.All(t, "the store after the outage", []any{h.State, h.Outage == nil}, "ok", true)
 }
 
+// A few time-outs at once are a slow store, which is summed up, and everything else that has ended was an
+// outage: the page can say how many there were.
+func TestOutagesAndSlownessAreSummedUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		in := start(t, s)
+		hear := func(class store.Class, errors int64, lasted time.Duration) {
+			s.Registry().Report(core.Event{Kind: core.EventOutageBegan, Class: class, Node: "redis:6379"})
+			s.Registry().Report(core.Event{Kind: core.EventStoreError, Class: class, Node: "redis:6379", Count: 1})
+			time.Sleep(lasted)
+			s.Registry().Report(core.Event{Kind: core.EventOutageEnded, Class: class, Count: errors, Duration: lasted})
+		}
+		hear(store.ClassReadOnly, 1, 5*time.Second)
+		for range 126 {
+			hear(store.ClassTimeout, 1, 2*time.Second)
+		}
+		h := in.health(t)
+		check.Equal(t, "what has ended", fmt.Sprint(h.Ended, h.Slow), "{1 5000} {126 126}")
+		check.Equal(t, "events, newest first", fmt.Sprint(h.Events), "[{slow 126} {outage ended 1} {store error 1} {outage began 0}]")
+		hear(store.ClassTimeout, 400, 9*time.Second)
+		h = in.health(t)
+		check.Equal(t, "what has ended after a long outage", fmt.Sprint(h.Ended, h.Slow), "{2 9000} {126 126}")
+	})
+}
+
 type state struct {
 	State  string
 	Outage *struct{ Class string }
 	Nodes  []struct{ Breaker string }
+	Ended  struct {
+		Outages int64
+		Longest int64 `json:"longest_ms"`
+	}
+	Slow   struct{ Times, Timeouts int64 }
+	Events []struct {
+		Kind  string
+		Count int64
+	}
 }
 
 func (in *instance) health(t *testing.T) (s state) {
@@ -242,8 +277,8 @@ func TestTheWholePageIsSmall(t *testing.T) {
 	for _, rest := range []string{"src=\"", "href=\""} {
 		for _, part := range strings.Split(page, rest)[1:] {
 			name, _, _ := strings.Cut(part, `"`)
-			if strings.HasPrefix(name, "#") {
-				continue
+			if strings.HasPrefix(name, "#") || strings.HasPrefix(name, "https://") {
+				continue // nothing that the browser loads
 			}
 			status, body := in.call(t, "GET", name, "")
 			check.Equal(t, "the status of "+name, status, http.StatusOK)

@@ -67,18 +67,30 @@ func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), ni
 // Event reports a change of a store's health: see [Registry.OnEvent].
 type Event struct {
 	Kind  EventKind
-	Class Class  // the reason, for errors, opened breakers, outages that begin and lost settlements; else ""
+	Class Class  // the reason, for errors, opened breakers, outages and lost settlements; "" for other kinds, and for an outage that had several
 	Node  string // the server's address, or the name of a channel or export; "" if the event is not about one
 	Err   error  // the error that caused it, or nil
 
 	// Count is the number of errors of this class and node, or of lost settlements, since
-	// the last such event, this one included. For accounts, notices and
-	// increments of usage, their number. 0 for other kinds.
+	// the last such event, this one included. For an outage that has ended, the number of
+	// decisions without the store: see [Event.Slow]. For accounts, notices and increments of
+	// usage, their number. 0 for other kinds.
 	Count int64
 
 	// Duration is how long the breaker was open, or how long the outage lasted, of the store or
 	// of the ledger. 0 for other kinds.
 	Duration time.Duration
+}
+
+// fewTimeouts is up to how many time-outs together are a slow store, and no outage: a machine that was
+// busy for a moment, a pause of the network.
+const fewTimeouts = 10
+
+// Slow reports whether an outage that has ended was less than that: ten decisions or fewer were made
+// without the store, all since it had not answered in time. While it lasts, nobody can know. It returns
+// false for other kinds than [EventOutageEnded].
+func (e *Event) Slow() bool {
+	return e.Kind == EventOutageEnded && e.Class == ClassTimeout && e.Count > 0 && e.Count <= fewTimeouts
 }
 
 // log writes the event to the default logger.

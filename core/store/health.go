@@ -32,6 +32,8 @@ type health struct {
 	lostLater bool          // a timer is going to report them. Guarded by mu.
 
 	out    atomic.Bool
+	checks atomic.Int64 // that failed in the outage
+	class  atomic.Value // a Class: why, or "" if for several reasons
 	last   atomic.Int64 // when the last check failed: nanoseconds on the monotonic clock
 	errors sync.Map     // of errorKind to *errorCount
 	kinds  atomic.Int64
@@ -66,11 +68,14 @@ func (h *health) watch(f func(Event)) {
 	h.watchers = append(slices.Clone(h.watchers), f)
 }
 
-func (h *health) emit(e Event) {
+func (h *health) emit(e Event) { h.tell(e, true) }
+
+// tell is emit. Without log, the event is not logged, since the line before has said the same.
+func (h *health) tell(e Event, log bool) {
 	h.mu.Lock()
 	listeners, watchers := h.listeners, h.watchers
 	h.mu.Unlock()
-	if len(listeners) == 0 {
+	if log && len(listeners) == 0 {
 		e.log()
 	}
 	for _, f := range watchers {
@@ -85,18 +90,25 @@ func (h *health) emit(e Event) {
 func (h *health) failed(err error) {
 	now, e := nanoseconds(), errorOf(err)
 	h.last.Store(now)
-	if !h.out.Load() && !h.out.Swap(true) {
+	h.checks.Add(1)
+	first := !h.out.Load() && !h.out.Swap(true)
+	if first {
 		h.mu.Lock()
 		h.began = time.Now()
 		h.mu.Unlock()
+		h.class.Store(e.Class)
 		h.emit(Event{Kind: EventOutageBegan, Class: e.Class, Node: e.Node, Err: err})
+	} else if class := h.class.Load(); class != e.Class && class != Class("") {
+		h.class.CompareAndSwap(class, Class(""))
 	}
 	if e.Class != ClassOpen { // reported by EventBreakerOpened
-		h.count(errorKind{e.Class, e.Node}, now, err)
+		h.count(errorKind{e.Class, e.Node}, now, err, first)
 	}
 }
 
-func (h *health) count(kind errorKind, now int64, err error) {
+// count counts an error, and reports it unless one of its kind was reported just now. Of the first error
+// of an outage, the event of the outage has logged all.
+func (h *health) count(kind errorKind, now int64, err error, first bool) {
 	known, ok := h.errors.Load(kind)
 	if !ok {
 		if h.kinds.Add(1) > maxErrorKinds {
@@ -110,7 +122,8 @@ func (h *health) count(kind errorKind, now int64, err error) {
 	if next != 0 && now < next || !c.next.CompareAndSwap(next, now+int64(errorEvery)) {
 		return
 	}
-	h.emit(Event{Kind: EventStoreError, Class: kind.class, Node: kind.node, Err: err, Count: c.unreported.Swap(0)})
+	n := c.unreported.Swap(0)
+	h.tell(Event{Kind: EventStoreError, Class: kind.class, Node: kind.node, Err: err, Count: n}, !first || n > 1)
 }
 
 // answered records that the store decided.
@@ -121,7 +134,8 @@ func (h *health) answered() {
 	h.mu.Lock()
 	lasted := time.Since(h.began)
 	h.mu.Unlock()
-	h.emit(Event{Kind: EventOutageEnded, Duration: lasted})
+	class, _ := h.class.Load().(Class)
+	h.emit(Event{Kind: EventOutageEnded, Class: class, Count: h.checks.Swap(0), Duration: lasted})
 }
 
 // lose records settlements that are given up. The first are reported at once, and those that

@@ -2,13 +2,42 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
+
+// What an outage was is known when it ends: how many decisions it was, and why, if there was one reason.
+func TestTheEndOfAnOutageSaysWhatItWas(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var registry store.Registry
+		var ended []store.Event
+		registry.OnEvent(func(e store.Event) {
+			if e.Kind == store.EventOutageEnded {
+				ended = append(ended, e)
+			}
+		})
+		for _, classes := range [][]store.Class{{store.ClassTimeout}, {store.ClassTimeout, store.ClassReadOnly, store.ClassTimeout}, {store.ClassTimeout, store.ClassTimeout}} {
+			for _, class := range classes {
+				registry.Failed(&store.Error{Class: class, Node: "redis:6379", Err: errors.New("no answer")})
+			}
+			time.Sleep(2 * time.Second) // in a bubble
+			registry.Answered()
+		}
+		var got []string
+		for _, e := range ended {
+			got = append(got, fmt.Sprintf("%d %q %t", e.Count, e.Class, e.Slow()))
+		}
+		check.Equal(t, "outages", strings.Join(got, ", "), `1 "timeout" true, 3 "" false, 2 "timeout" true`)
+	})
+}
 
 // Errors of a class are reported every ten seconds at most, and none is lost: the counts of the
 // events add up to the errors.

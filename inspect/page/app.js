@@ -120,11 +120,13 @@ function showStore(o) {
   const state = { ok: ['Store ok', 'ok'], degraded: ['Store degraded', 'warn'], outage: ['Store out', 'bad'] }[s.state];
   pill.className = 'pill ' + state[1];
   text(pill, state[0]);
-  let line = s.shared ? `No outage in the ${span(clock.now() - Date.parse(s.since))} that ${o.instance} has watched.` : 'In memory: limits, blocks and actions are those of this process alone.';
+  let line = s.shared ? watched(o) : 'In memory: limits, blocks and actions are those of this process alone.';
   if (s.outage) line = `No answer for ${span(clock.now() - Date.parse(s.outage.since))}${s.outage.class ? ': ' + s.outage.class : ''}. Each limit follows its outage policy.`;
   else if (s.ledger_outage) line = `PostgreSQL has not answered for ${span(clock.now() - Date.parse(s.ledger_outage.since))}. What clients use waits until it does; clients that the store does not know follow their limit's outage policy.`;
   else if (s.state === 'degraded') line = 'A breaker is open: that server is not asked, and its clients are decided by outage policies.';
   text($('store-text'), line);
+  $('store-help').hidden = !s.shared || !(s.slow.times || s.ended.outages || s.outage);
+  $('store-help').firstElementChild.hash = s.outage ? 'weblimitoutage' : 'weblimitfallback';
   alarm('store', s.state === 'ok' ? '' : `${state[0]}. ${line}`);
   $('nodes').hidden = s.nodes.length === 0;
   list($('nodes').querySelector('tbody'), s.nodes, (n) => n.node, (n) => el('tr', {}, el('td', { class: 'mono' }, n.node), el('td', {}, el('span')), el('td', { class: 'number' }), el('td')),
@@ -138,6 +140,15 @@ function showStore(o) {
   $('events-title').hidden = s.events.length === 0;
   list($('events'), s.events.slice(0, 8), (e) => e.at + e.kind + (e.node ?? ''), (e) => el('li', {}, el('span', {}, [e.kind, e.class, e.node, e.count ? `${e.count} times` : '', e.duration_ms ? 'after ' + span(e.duration_ms) : ''].filter(Boolean).join(', ')), el('span')),
     (li, e) => text(li.lastChild, ago(e.at)));
+}
+
+// watched says how the store has done so far, when it answers.
+function watched(o) {
+  const s = o.store, times = (n) => (n === 1 ? 'once' : `${number(n)} times`), all = `in the ${span(clock.now() - Date.parse(s.since))} that ${o.instance} has watched`;
+  let line = `No outage ${all}.`;
+  if (s.ended.outages) line = `${s.ended.outages === 1 ? '1 outage' : `${number(s.ended.outages)} outages`} ${all}: ${s.ended.outages === 1 ? `it ended ${ago(s.ended.last_at)}, after` : `the last ended ${ago(s.ended.last_at)}, the longest lasted`} ${span(s.ended.longest_ms)}.`;
+  if (s.slow.times) line += ` Slow ${times(s.slow.times)}, last ${ago(s.slow.last_at)}: ${s.slow.timeouts === 1 ? '1 decision was' : `${number(s.slow.timeouts)} decisions were`} made without the store, which had not answered in time.`;
+  return line;
 }
 
 function showInstances(o) {

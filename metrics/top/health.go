@@ -16,7 +16,7 @@ type Health struct {
 	Out bool
 
 	// Since is when the outage began, or if there is none, when the last one ended. It is zero if
-	// there was none.
+	// there was none. What [core.Event.Slow] says was only a slow store is none when it has ended.
 	Since time.Time
 
 	// Class is why the last outage began, such as store.ClassTimeout, and Lasted how long it was.
@@ -46,6 +46,7 @@ type health struct {
 	mu      sync.Mutex
 	outages int                // stores that do not answer. Guarded by mu.
 	last    Health             // without Open. Guarded by mu.
+	before  Health             // last before the outage. Guarded by mu.
 	open    map[string]Breaker // by node. Guarded by mu.
 }
 
@@ -57,6 +58,7 @@ func (t *Tracker) StoreEvent(e core.Event) {
 	switch e.Kind {
 	case core.EventOutageBegan:
 		if h.outages++; h.outages == 1 {
+			h.before = h.last
 			h.last = Health{Out: true, Since: now, Class: printable(string(e.Class))}
 		}
 	case core.EventOutageEnded:
@@ -65,6 +67,9 @@ func (t *Tracker) StoreEvent(e core.Event) {
 		}
 		if h.outages--; h.outages == 0 {
 			h.last.Out, h.last.Lasted, h.last.Since = false, now.Sub(h.last.Since), now
+			if e.Slow() {
+				h.last = h.before
+			}
 		}
 	case core.EventBreakerOpened:
 		if _, known := h.open[e.Node]; known || len(h.open) < maxNodes {

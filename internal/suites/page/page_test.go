@@ -14,7 +14,9 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -135,6 +137,35 @@ func TestAPageThatHasLostItsServerSaysSo(t *testing.T) {
 	p.await(t, `document.getElementById('live-state').textContent === 'Live'`)
 	in.end()
 	p.await(t, `!document.getElementById('alarm').hidden && document.getElementById('alarm').textContent.includes('What you see is old')`)
+}
+
+// What the page says of the store agrees with the events below it.
+func TestThePageTellsSlownessFromOutages(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	in := start(t, server, prefix, "web-1")
+	p := open(t, in)
+	hear := func(class store.Class, errors int64) {
+		in.store.Registry().Report(core.Event{Kind: core.EventOutageBegan, Class: class})
+		in.store.Registry().Report(core.Event{Kind: core.EventOutageEnded, Class: class, Count: errors, Duration: 150 * time.Second})
+	}
+	says := func(text, events string) {
+		t.Helper()
+		p.await(t, `document.getElementById('store-text').textContent.includes('`+text+`') && document.getElementById('events').textContent.includes('`+events+`')`)
+	}
+	p.await(t, `document.getElementById('store-text').textContent.startsWith('No outage in the ') && document.getElementById('store-help').hidden`)
+	for range 126 {
+		hear(store.ClassTimeout, 1)
+	}
+	says(" that web-1 has watched. Slow 126 times, last ", "slow, timeout, 126 times")
+	hear(store.ClassReadOnly, 1)
+	p.await(t, `/^1 outage in the .* that web-1 has watched: it ended .*, after 2 min 30 s\. Slow 126 times/.test(document.getElementById('store-text').textContent)`)
+	check.Equal(t, "where the help leads", eval[string](t, p, `document.querySelector('#store-help:not([hidden]) a').href`),
+		"https://github.com/weblimit/weblimit/blob/main/docs/operations.md#weblimitfallback")
+	for _, section := range []string{"WeblimitOutage", "WeblimitFallback"} {
+		check.Contains(t, "docs/operations.md", documents.Read(t, "operations.md"), "\n### "+section+"\n")
+	}
+	p.check(t)
 }
 
 // How the other instances see their stores is on the page, and what is wrong is announced.
