@@ -388,6 +388,21 @@ func ledgerNextPeriod(r *bookRig) {
 	r.Set(april.AddDate(0, 1, 0))
 	r.wantUnknown("two months later", plan, r.take(plan, "missed", 1))
 
+	for key, write := range map[string]func(key string, march answer) answer{
+		"a charge of nothing": func(key string, _ answer) answer { return r.charge(plan, key, 0) },
+		"a refund of nothing": func(key string, march answer) answer { return r.refund(plan, key, 0, march) },
+		"a refund of March":   func(key string, march answer) answer { return r.refund(plan, key, 1, march) },
+		"a late restoration": func(key string, _ answer) answer {
+			return r.restore(plan, key, store.Restoration{Used: 1, Generation: 2})
+		},
+	} {
+		march := prepare(key)
+		r.Set(april)
+		r.wantAccount(key, write(key, march), 0, position(1, 0))
+		r.Set(april.Add(6 * time.Hour))
+		r.wantAccount(key+" has begun April", r.wantTake(plan, key, 1, true, 9), 1, position(1, 1))
+	}
+
 	prepare("used up")
 	r.wantTake(plan, "used up", 2, true, 0)
 	r.wantTake(plan, "used up", 1, false, 0)

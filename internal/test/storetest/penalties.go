@@ -286,6 +286,23 @@ func blockAnybody(r *rig) {
 	}
 }
 
+// A repeat would be free, so that it can be made again when the block ends, whatever it costs.
+func blockRepeats(r *rig) {
+	r.eachOnce(5, func(r *rig, rule *core.Rule) {
+		check := operation(rule, "k", "op")
+		r.wantOnce(check, true, false, 4)
+		must.OK(r, r.Block(context.Background(), []core.Check{check}, time.Minute))
+		check.Cost = 6 // more than the burst
+		if got := r.takeAll(check)[0]; !got.Blocked || got.Repeated || got.RetryAfter != time.Minute {
+			r.Errorf("%s: a repeat of a blocked client: %s, want to be made again in a minute", describe(rule), show(got))
+		}
+		check.Once = []byte("another")
+		if got := r.takeAll(check)[0]; !got.Blocked || got.RetryAfter != 0 {
+			r.Errorf("%s: an operation of a blocked client that never fits: %s", describe(rule), show(got))
+		}
+	})
+}
+
 func refundsKeepBlocks(r *rig) {
 	limit := slow(r, "slow")
 	charge := r.wantTake(limit, "k", 2, true, 0)

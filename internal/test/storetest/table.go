@@ -71,6 +71,7 @@ var table = []tableTest{
 	{"a shadow's blocks are reported and deny nobody", shadowBlocks},
 	{"blocks are set, lifted and reset", liftAndSet},
 	{"a client is blocked under any limit", blockAnybody},
+	{"a repeat of a blocked client can be made again when the block ends", blockRepeats},
 	{"refunds and charges leave blocks as they are", refundsKeepBlocks},
 	{"parallel callers are denied exactly as often as a block takes", parallelPenalty},
 }

@@ -191,8 +191,8 @@ repeat
           --> slidinglog.decide
         end
 
-        cost = asks
         --> grant.check
+        cost = asks
       end
 
       -- The records of later limits.

@@ -1,7 +1,7 @@
 -- Applies a decision.
 --
 -- check   after the algorithm's piece has decided a check
---         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free, bar,
+--         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free, bar, cost,
 --                 foreign, foreignEnds,
 --                 mark, shadow, operation, penalties, pass
 --         sets:   grant, answer, exceeded; built, last, dirty, missed

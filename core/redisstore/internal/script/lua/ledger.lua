@@ -17,7 +17,7 @@
 --         sets:   x, y, entries, ends
 -- keep    reads:  value, used, units, width
 --         sets:   x, y, entries
--- decide  reads:  expires, x, y, entries; history; tick, per, capacity, full, cost, offset, charged, generation, expect,
+-- decide  reads:  expires, x, y, entries, begun; history; tick, per, capacity, full, cost, offset, charged, generation, expect,
 --                 operation, times, most, free, mark, pending, exceeded, now
 --         sets:   fits, x, y, entries, ends, answer; history; if the account is unknown: grant, exceeded, pending
 
@@ -29,7 +29,7 @@ reads, writes = '<I7I7I7I7', '<c0c0I7I7I7I7'
 units = unpack('<I7', value, used)
 
 --# next
-local begun = algorithm == LEDGER and y >= 68719476736 and now >= tick and now < offset
+begun = algorithm == LEDGER and y >= 68719476736 and now >= tick and now < offset
   and now < expires + AFTERLIFE and expires == (now < per and tick or per)
 if begun then                     -- nobody has charged it: it begins in generation 1
   local kept = expires + AFTERLIFE
@@ -58,6 +58,7 @@ end
 if y % 68719476736 > 68719475711 then y = 0 end -- 2^36 changes are nearly used up
 local stale = y > 0 and entries ~= history and y
 if stale then y = 0 end
+local before = entries
 entries = history
 local p = y
 a = x
@@ -94,4 +95,8 @@ end
 if operation > PEEK then a, p = x, y else b = fits end
 local told = history * 2
 if stale and y == 0 then p, told = stale, told + 1 end
+if begun and not ends and (operation == CHARGE or operation == REFUND or operation == RESTORE) then
+  ends = over                     -- these write the account that has begun, even if they change nothing
+  if stale then y, entries = stale, before end
+end
 answer = pack(answer and '<c0BI7I7I7I7' or '<I7BI7I7I7I7', answer or now, b, a, over - now, p, told)

@@ -3,7 +3,8 @@
 -- Reads:  value, at, state, algorithm, per, reads, farthest, now; and what bringback reads
 -- Sets:   from (where the record begins), at (where the next one begins), held; expires and the
 --         state: x, y, entries. They are 0 or empty if there is no record, or if it has expired;
---         spare: for how much longer than that a record which stays as it is must be kept
+--         spare: for how much longer than that a record which stays as it is must be kept;
+--         begun: whether it is that of a ledger's period before, and the state that of the present one
 --
 --                         x                        y                    entries, others
 --         block by hand   since when               -                    -
@@ -16,7 +17,7 @@
 
 --# read
 local from, expires, x, y, entries = at, 0, 0, 0, ''
-local spare = 0
+local spare, begun = 0
 local strikes, level = 0, 0
 if state then
   if algorithm == TOKENBUCKET and per == 1 then

@@ -617,7 +617,7 @@ repeat
 
         --> read
         local from, expires, x, y, entries = at, 0, 0, 0, ''
-        local spare = 0
+        local spare, begun = 0
         local strikes, level = 0, 0
         if state then
           if algorithm == TOKENBUCKET and per == 1 then
@@ -680,7 +680,7 @@ repeat
             if expires + spare > held then held = expires + spare end
           else
             --> ledger.next
-            local begun = algorithm == LEDGER and y >= 68719476736 and now >= tick and now < offset
+            begun = algorithm == LEDGER and y >= 68719476736 and now >= tick and now < offset
               and now < expires + AFTERLIFE and expires == (now < per and tick or per)
             if begun then                     -- nobody has charged it: it begins in generation 1
               local kept = expires + AFTERLIFE
@@ -994,6 +994,7 @@ repeat
           if y % 68719476736 > 68719475711 then y = 0 end -- 2^36 changes are nearly used up
           local stale = y > 0 and entries ~= history and y
           if stale then y = 0 end
+          local before = entries
           entries = history
           local p = y
           a = x
@@ -1030,6 +1031,10 @@ repeat
           if operation > PEEK then a, p = x, y else b = fits end
           local told = history * 2
           if stale and y == 0 then p, told = stale, told + 1 end
+          if begun and not ends and (operation == CHARGE or operation == REFUND or operation == RESTORE) then
+            ends = over                     -- these write the account that has begun, even if they change nothing
+            if stale then y, entries = stale, before end
+          end
           answer = pack(answer and '<c0BI7I7I7I7' or '<I7BI7I7I7I7', answer or now, b, a, over - now, p, told)
 
         elseif algorithm == MANUAL then
@@ -1123,7 +1128,6 @@ repeat
           answer = pack(answer and '<c0Bc0c0' or '<I7Bc0c0', answer or now, fits, before, after)
         end
 
-        cost = asks
         --> grant.check
         -- Denied while a charge may still be given back: that may be over in a moment.
         local tentative
@@ -1182,6 +1186,7 @@ repeat
             end
           end
         end
+        cost = asks
       end
 
       -- The records of later limits.
