@@ -836,13 +836,15 @@ func (s *sequence) restoreAccounts(checks []core.Check) {
 }
 
 // catchUp moves the model's account on to the position of a store in which keys are apart. There
-// a request that one key denies may have been charged to another and given back.
-func (m *model) catchUp(c *core.Check, got answer, want *answer) {
-	b := m.buckets[string(c.Key)+"|"+c.Rule.Name]
-	if b == nil || b.rule.Algorithm != store.Ledger || want.Position == 0 || got.Position < want.Position ||
+// a request that one key denies may have been charged to another and given back. So the store has
+// written the account, which may have begun with that.
+func (m *model) catchUp(c *core.Check, now int64, got answer, want *answer) {
+	if c.Rule.Algorithm != store.Ledger || want.Position == 0 || got.Position <= want.Position ||
 		store.Generation(got.Position) != store.Generation(want.Position) {
 		return
 	}
+	b, _ := m.open(c.Rule, string(c.Key), now)
 	b.known += got.Position - want.Position
+	m.store(c, b)
 	want.Position = got.Position
 }

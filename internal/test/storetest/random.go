@@ -355,7 +355,7 @@ func (s *sequence) same(verb string, checks []core.Check, got, want []answer) {
 	s.Helper()
 	for i := range got {
 		if s.apart {
-			s.model.catchUp(&checks[i], got[i], &want[i])
+			s.model.catchUp(&checks[i], s.Micros(), got[i], &want[i])
 		}
 		if got[i] != want[i] {
 			for _, line := range s.trace {
