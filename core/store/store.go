@@ -54,7 +54,8 @@ type Store interface {
 	// units that time has not returned already: those of a window that still counts, or
 	// those of a bucket less what has refilled since the charge. A bucket whose units don't
 	// take whole ticks to refill gives back up to two ticks' refill less, and never more. Two
-	// calls give back twice, so a caller refunds once.
+	// calls give back twice, so a caller refunds once. Refund knows the check's rule alone: if a token bucket has a
+	// lower burst and a shorter window by now, it can give back more than is used. Limiters leave such refunds out.
 	//
 	// If this was the charge of the check's operation (see Check.Once), the operation is
 	// forgotten, and a repeat is charged again. To refund a part of an operation that is
