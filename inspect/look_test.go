@@ -225,11 +225,16 @@ func TestClientsOfOneLimit(t *testing.T) {
 		}
 		var limits struct {
 			Limits []struct {
-				Name    string
-				Suggest *struct{ Quota, Clients int64 }
+				Name      string
+				Penalized bool
+				Suggest   *struct{ Quota, Clients int64 }
 			}
 		}
 		in.must(t, "GET", "api/v1/limits?limit=per-user", "", &limits)
+		if len(limits.Limits) != 1 || limits.Limits[0].Suggest != nil || !limits.Limits[0].Penalized {
+			t.Errorf("got %+v, want no suggestion for a limit with a penalty", limits.Limits)
+		}
+		in.must(t, "GET", "api/v1/limits?limit=trial", "", &limits)
 		if len(limits.Limits) != 1 || limits.Limits[0].Suggest == nil || limits.Limits[0].Suggest.Quota != 6 || limits.Limits[0].Suggest.Clients != 3 {
 			t.Errorf("got %+v, want a suggestion of 6", limits.Limits)
 		}

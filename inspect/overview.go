@@ -65,7 +65,8 @@ type limitJSON struct {
 	Keys      string `json:"keys,omitempty"`
 	Shadow    bool   `json:"shadow"`
 	CanBlock  bool   `json:"can_block"`
-	Here      bool   `json:"here"` // this process has the limit, so that it can act on it
+	Penalized bool   `json:"penalized"` // it blocks repeat offenders, so no number is suggested for it
+	Here      bool   `json:"here"`      // this process has the limit, so that it can act on it
 
 	Versions []string `json:"versions,omitempty"` // of the policy by which instances decide
 
@@ -179,7 +180,7 @@ func completeUntil(s *top.Snapshot, now time.Time) time.Time {
 }
 
 func declared(d store.Declaration) limitJSON {
-	l := limitJSON{Name: d.Rule.Name, Keys: d.Keys, Shadow: d.Shadow, CanBlock: !d.Shadow, Here: true}
+	l := limitJSON{Name: d.Rule.Name, Keys: d.Keys, Shadow: d.Shadow, CanBlock: !d.Shadow, Penalized: d.Rule.Penalized() && !d.Shadow, Here: true}
 	l.describe(d.Rule.Algorithm, d.Rule.Quota, d.Rule.Burst, d.Rule.Window)
 	if d.Rule.Algorithm == store.Calendar {
 		l.Window, l.WindowMS = calendarWindow(d.Rule.Calendar), 0
@@ -212,7 +213,9 @@ func (l *limitJSON) count(counted *top.Limit, until time.Time) {
 	if last := max(0, n-recent); n > 0 {
 		l.PerSecond = ratesJSON{mean(s.Allowed[last:]), mean(s.Denied[last:]), mean(s.WouldDeny[last:])}
 	}
-	if suggested, ok := counted.Use.Suggest(share); ok {
+	// Blocked clients come again and again, or not at all, and such a limit is there for what most clients
+	// never do: what they use says nothing about the number.
+	if suggested, ok := counted.Use.Suggest(share); ok && !l.Penalized {
 		l.Suggest = &suggestionJSON{
 			Share: share, Quota: suggested.Quota, Low: suggested.Low, High: suggested.High,
 			WindowMS: suggested.Window.Milliseconds(), Clients: suggested.Clients, Within: counted.Use.Share(l.Quota),

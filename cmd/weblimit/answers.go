@@ -61,6 +61,7 @@ type limitJSON struct {
 	Numbers   string      `json:"numbers"`
 	Window    string      `json:"window"`
 	Shadow    bool        `json:"shadow"`
+	Penalized bool        `json:"penalized"`
 	PerSecond rates       `json:"per_second"`
 	Minute    counts      `json:"minute"`
 	Suggest   *suggestion `json:"suggest"`

@@ -123,7 +123,11 @@ func writeSuggestions(out *show.Out, answer *limitsAnswer) {
 		}
 		s := l.Suggest
 		if s == nil {
-			t.Add(show.Cell{Text: l.Name}, show.Cell{Text: l.Numbers}, show.Cell{Text: mode}, show.Cell{Text: "too few clients yet", Style: show.Dim}, show.Cell{}, show.Cell{})
+			none := "too few clients yet"
+			if l.Penalized {
+				none = "none: it blocks repeat offenders"
+			}
+			t.Add(show.Cell{Text: l.Name}, show.Cell{Text: l.Numbers}, show.Cell{Text: mode}, show.Cell{Text: none, Style: show.Dim}, show.Cell{}, show.Cell{})
 			continue
 		}
 		t.Add(show.Cell{Text: l.Name}, show.Cell{Text: l.Numbers}, show.Cell{Text: mode}, show.Cell{Text: l.suggested()},
