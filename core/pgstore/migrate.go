@@ -47,6 +47,9 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, config ...Config) error {
 		return fmt.Errorf("weblimit: pgstore: reading the version of schema %s: %w", c.Schema, err)
 	}
 	if err := migrate(ctx, pool, c.Schema); err != nil {
+		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "42501" {
+			err = fmt.Errorf("%w; call pgstore.Migrate once with a role that may CREATE on the database and the schema, or grant that to this one", err)
+		}
 		return fmt.Errorf("weblimit: pgstore: migrating schema %s: %w", c.Schema, err)
 	}
 	return nil

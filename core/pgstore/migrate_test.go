@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,8 @@ func TestMigrate(t *testing.T) {
 	}
 	_, database, _ := strings.Cut(connString, "dbname='")
 	narrow := newPool(t, server.ConnStringAs(role, "p", strings.TrimSuffix(database, "'")))
+	_, err := pgstore.Open(t.Context(), narrow, pgstore.Config{Schema: "another"})
+	check.Contains(t, "what a role is told that may not make the schema", fmt.Sprint(err), "call pgstore.Migrate once with a role that may CREATE on the database")
 	s, err := pgstore.Open(t.Context(), narrow)
 	if err != nil {
 		t.Fatalf("a role without rights to change the schema: %v", err)
