@@ -23,6 +23,9 @@ func (l *pgLedger) setUp(ctx context.Context) error {
 		return nil
 	}
 	if err := l.migrate(ctx); err != nil {
+		if pg := (*pgconn.PgError)(nil); errors.As(err, &pg) && pg.Code == "42501" {
+			return fmt.Errorf("%w; open the book once with a role that may CREATE on the database and the schema, or grant that to this one", err)
+		}
 		return err
 	}
 	if err := l.prepare(ctx, time.Now()); err != nil {

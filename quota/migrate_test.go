@@ -35,6 +35,15 @@ func TestMigrationsAtTheSameTimeAndTwice(t *testing.T) {
 	}
 }
 
+// A role that may not make the schema is told what to do.
+func TestARoleThatMayNotMakeTheSchema(t *testing.T) {
+	t.Parallel()
+	server, role := pgtest.Shared(t), pgtest.Name("role")
+	must.Get(connect(t, server.ConnString("")).Exec(t.Context(), "CREATE ROLE "+role+" LOGIN PASSWORD 'p'"))(t)
+	err := newPGLedger(connect(t, server.ConnStringAs(role, "p", "postgres")), pgtest.Name("book"), defaultLevels).setUp(t.Context())
+	check.Contains(t, "the error", fmt.Sprint(err), "open the book once with a role that may CREATE on the database")
+}
+
 func TestSchemasAreApart(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t)
