@@ -71,7 +71,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 	for i, limit := range c.limits {
 		switch {
 		case limit.shadow:
-		case limit.outage == Deny && !(late && c.checks[i].Rule.Algorithm == store.Calendar):
+		case limit.outage == Deny && (!late || c.checks[i].Rule.Algorithm != store.Calendar):
 			d.Reason, d.RetryAfter, d.Err = ReasonOutageDenied, outageRetry, err
 			return
 		case limit.outage != Allow:

@@ -56,7 +56,7 @@ var untoldSeed = maphash.MakeSeed()
 // untoldHash returns the hash of a limit's key. Two keys of one hash would be told as one; with 64
 // bits there are none.
 func untoldHash(rule *Rule, key []byte) uint64 {
-	return maphash.Bytes(untoldSeed, key) ^ uint64(rule.ID())*0x9e3779b97f4a7c15
+	return maphash.Bytes(untoldSeed, key) ^ rule.ID()*0x9e3779b97f4a7c15
 }
 
 // bitOf returns the place of an entry's bit in the filter of its part.

@@ -67,7 +67,7 @@ const ruleSpacing = 0x9e3779b97f4a7c15
 
 // keyHash hashes a check's key and limit. Two keys that collide share their bound.
 func (w *waitlist) keyHash(c *Check) uint64 {
-	return maphash.Bytes(w.seed, c.Key) + uint64(c.Rule.ID())*ruleSpacing
+	return maphash.Bytes(w.seed, c.Key) + c.Rule.ID()*ruleSpacing
 }
 
 // keyCapacity returns how many places a key may have. w.mu is held.

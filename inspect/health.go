@@ -141,8 +141,8 @@ func (h *health) end(e *core.Event, now time.Time) {
 			break
 		}
 	}
-	kept = slices.DeleteFunc(kept, func(e eventJSON) bool { return e.Kind == kindSlow })
-	h.events = append(kept, eventJSON{At: now, Kind: kindSlow, Class: string(e.Class), Count: h.slow.Timeouts})
+	h.events = slices.DeleteFunc(kept, func(e eventJSON) bool { return e.Kind == kindSlow })
+	h.events = append(h.events, eventJSON{At: now, Kind: kindSlow, Class: string(e.Class), Count: h.slow.Timeouts})
 }
 
 // node returns the state of a server, or nil if there is none. h.mu is held.

@@ -25,7 +25,7 @@ const spacing = 0x9e3779b97f4a7c15
 
 // locate hashes a key. All limits of a key are in one shard.
 func (m *Store) locate(at *location, rule *store.Rule, key []byte) {
-	at.hash = maphash.Bytes(m.seeds[0], key) + uint64(rule.ID())*spacing
+	at.hash = maphash.Bytes(m.seeds[0], key) + rule.ID()*spacing
 	at.check = uint32(maphash.Bytes(m.seeds[1], key))
 	at.number = int(at.check) & (len(m.shards) - 1)
 	at.shard = &m.shards[at.number]
@@ -34,7 +34,7 @@ func (m *Store) locate(at *location, rule *store.Rule, key []byte) {
 // sameKey is locate for the key of other under another rule. The limits of a key need
 // only one hash, which takes some 10 ns for a short key.
 func (at *location) sameKey(other *location, rule, otherRule *store.Rule) {
-	at.hash = other.hash + uint64(rule.ID())*spacing - uint64(otherRule.ID())*spacing
+	at.hash = other.hash + rule.ID()*spacing - otherRule.ID()*spacing
 	at.check, at.number, at.shard = other.check, other.number, other.shard
 }
 

@@ -25,7 +25,7 @@ func unpack(b *store.Bucket) store.Penalty {
 
 // ofPenalty returns the place of the penalty that belongs to the bucket at p.
 func (p place) ofPenalty(rule *store.Rule) place {
-	p.hash += uint64(rule.PenaltyID())*spacing - uint64(rule.ID())*spacing
+	p.hash += rule.PenaltyID()*spacing - rule.ID()*spacing
 	return p
 }
 

@@ -257,7 +257,7 @@ func (d *denialCache) fingerprint(checks []store.Check) fingerprint {
 			shadow = 1
 		}
 		for _, n := range [...]uint64{
-			uint64(len(c.Key)), uint64(c.Rule.ID()), uint64(c.Rule.Algorithm), uint64(ints.Tick), uint64(ints.Unit),
+			uint64(len(c.Key)), c.Rule.ID(), uint64(c.Rule.Algorithm), uint64(ints.Tick), uint64(ints.Unit),
 			uint64(ints.Rate), uint64(ints.Capacity), uint64(c.Cost), shadow,
 		} {
 			b = binary.LittleEndian.AppendUint64(b, n)

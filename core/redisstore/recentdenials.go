@@ -41,7 +41,7 @@ func (r *recentDenials) anyOf(checks []store.Check) bool {
 }
 
 func (r *recentDenials) entry(c *store.Check) *atomic.Int64 {
-	return &r[(maphash.Bytes(hashSeed, c.Key)^uint64(c.Rule.ID()))%uint64(len(r))]
+	return &r[(maphash.Bytes(hashSeed, c.Key)^c.Rule.ID())%uint64(len(r))]
 }
 
 // canDeny reports whether a check can deny its request. A ledger can do so even in shadow mode,

@@ -317,7 +317,7 @@ func (p *Prefetcher) Held(c *store.Check) int64 {
 // hash returns a hash of the check's key and limit. It depends on neither the
 // limit's numbers nor anything that a client could compute.
 func (p *Prefetcher) hash(c *store.Check) uint64 {
-	return maphash.Bytes(p.seed, c.Key) ^ uint64(c.Rule.ID())*0x9e3779b97f4a7c15
+	return maphash.Bytes(p.seed, c.Key) ^ c.Rule.ID()*0x9e3779b97f4a7c15
 }
 
 // fractionOf returns how much of n units a process may hold.
