@@ -35,7 +35,7 @@ func TestBothBackendsSayTheSame(t *testing.T) {
 		e := c.run(t, "explain", "user:42")
 		check.Equal(t, "explain: exit code", e.code, exitDenied)
 		wants(t, e.out, "login: denied (5 per 1h, token bucket)", "20 requests, 15 denied", "18 would have been denied",
-			"last denial", "99.5 % of 1 client stay within 20 per 1h; 0 % stay within the present 5", "per calendar month", "fits in")
+			"last denial", "99.5 % of 1 client stay within 20 per 1h; 0 % stay within the present 2", "per calendar month", "fits in")
 		wants(t, c.ok(t, "suggest", "trial"), "99.5 % of 1 client stay within 20 per 1h", "shadow", "0 %")
 	}
 }
