@@ -197,6 +197,11 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		differences[i].Repaired = o.told || differences[i].Cause == CauseNotFlushed
 	}
 	sum.Accounts += len(page)
+	return sum.tell(differences, found)
+}
+
+// tell counts differences and hands them to found, if there is one.
+func (sum *Reconciliation) tell(differences []Difference, found func(Difference) error) error {
 	for _, d := range differences {
 		if d.Repaired {
 			sum.Repaired++

@@ -110,18 +110,6 @@ func (b *Book) hearPart(ctx context.Context, next []account, checks []store.Chec
 			return err
 		}
 	}
-	for _, d := range differences {
-		sum.Accounts++
-		if d.Repaired {
-			sum.Repaired++
-		} else {
-			sum.Left++
-		}
-		if found != nil {
-			if err := found(d); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	sum.Accounts += len(differences)
+	return sum.tell(differences, found)
 }
