@@ -6,7 +6,7 @@ import "github.com/weblimit/weblimit/keyfuncs"
 // Defaults to 1.
 func (l Limit) Cost(n int64) Limit {
 	l.settings.set(setCost)
-	l.cost, l.hasCost = n, true
+	l.cost = n
 	return l
 }
 
@@ -19,6 +19,6 @@ func (l Limit) Cost(n int64) Limit {
 // [keyfuncs.HeaderOf]: a request with a second line of one is then denied with status 400.
 func (l Limit) CostBy(f func(keyfuncs.Request) int64) Limit {
 	l.settings.setTo(setCostBy, f == nil)
-	l.costBy, l.hasCost = f, true
+	l.costBy = f
 	return l
 }

@@ -16,7 +16,7 @@ func (l Limit) guarding() (Limit, error) {
 		unused = "By"
 	case l.missing != ShareBucket:
 		unused = "OnMissingKey"
-	case l.hasCost:
+	case l.settings.has(setCost | setCostBy):
 		unused = "Cost"
 	case len(l.when) > 0:
 		unused = "When"

@@ -59,7 +59,6 @@ type Limit struct {
 	slow     slowDown
 	refundOn func(Outcome) bool
 	estimate bool
-	hasCost  bool          // by Cost or CostBy, beside which an estimate is an error
 	once     keyfuncs.Func // the key of operations that are charged once; set if hasOnce
 	hasOnce  bool
 	settings settings

@@ -104,7 +104,7 @@ func (l *Limit) UnmarshalText(text []byte) error {
 	if l.name == "" && !l.named {
 		l.name = parsed.name
 	}
-	if l.cost == 0 && !l.hasCost && !l.estimate {
+	if l.cost == 0 && !l.settings.has(setCost|setCostBy) && !l.estimate {
 		l.cost = parsed.cost
 	}
 	return nil

@@ -64,6 +64,9 @@ func (s *settings) set(what setting) {
 	s.made |= what
 }
 
+// has reports whether one of these settings was made.
+func (s *settings) has(which setting) bool { return s.made&which != 0 }
+
 // setTo notes a setting that is a function, which may be missing.
 func (s *settings) setTo(what setting, isNil bool) {
 	s.set(what)

@@ -63,7 +63,7 @@ func (l *Limit) validate() error {
 		return errors.New("a concurrency limit can have neither Burst nor Jitter")
 	case n.other != 0:
 		return fmt.Errorf("a limit has one algorithm, got a %v and a %v; for both, make two limits", n.other, n.Algorithm)
-	case l.hasCost && l.estimate:
+	case l.settings.has(setCost|setCostBy) && l.estimate:
 		return errors.New("a limit has either a cost (Cost, CostBy) or an estimate of it (Estimate, EstimateBy), got both")
 	case n.hasLease && !n.concurrent:
 		return fmt.Errorf("Lease belongs to a concurrency limit, not to a %v", n.Algorithm)
