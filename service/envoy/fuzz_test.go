@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, text []byte) {
 		p := new(problems)
 		if d := parse("a.yaml", text, false, p); d != nil && d.domain != "" {
-			c := &compiler{problems: p, config: &Config{}, made: rules{domains: map[string]*domain{}}, names: map[uint64]bool{}}
+			c := &compiler{problems: p, config: &Config{}, made: rules{domains: map[string]*domain{}}, names: map[uint64]named{}}
 			c.document(d)
 		}
 	})

@@ -52,14 +52,4 @@ func appendPart(dst []byte, part string) []byte {
 }
 
 // plain reports whether a part has only characters that mean nothing in a key.
-func plain(part string) bool {
-	for i := range len(part) {
-		switch c := part[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case strings.IndexByte("._-:/@+*,", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return true
-}
+func plain(part string) bool { return consistsOf(part, "._-:/@+*,") }

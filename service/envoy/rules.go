@@ -1,9 +1,7 @@
 package envoy
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,13 +78,19 @@ type compiler struct {
 	*problems
 	config *Config
 	made   rules
-	names  map[uint64]bool // IDs of limits
+	names  map[uint64]named // by Rule.ID
+}
+
+// named is a limit's name, and where the limit stands.
+type named struct {
+	name string
+	at   place
 }
 
 // compile makes rules of files, or returns an Error.
 func compile(files []policy.File, config *Config) (*rules, error) {
 	p := new(problems)
-	c := &compiler{problems: p, config: config, made: rules{domains: make(map[string]*domain)}, names: make(map[uint64]bool)}
+	c := &compiler{problems: p, config: config, made: rules{domains: make(map[string]*domain)}, names: make(map[uint64]named)}
 	for _, file := range files {
 		d := parse(file.Name, file.Text, config.EndMark, p)
 		if d != nil && d.domain != "" {
@@ -110,16 +114,16 @@ func (c *compiler) document(d *document) {
 	into := c.made.domains[d.domain]
 	switch {
 	case into == nil:
-		into = &domain{name: d.domain, at: d.at, algorithm: algorithm, override: len(c.made.limits)}
+		into = &domain{name: d.domain, at: d.at, algorithm: algorithm, override: len(c.made.limits), overrides: limitName(d.domain, nil)}
 		c.made.domains[d.domain] = into
-		into.overrides = c.add(algorithm.limit(1, rls.RateLimitResponse_RateLimit_MINUTE), d.domain+separator+"override", d.at)
+		c.add(algorithm.limit(1, rls.RateLimitResponse_RateLimit_MINUTE), into.overrides, d.at)
 	case !c.config.MergeDomains:
 		c.problems.add(d.at, "the domain %s is in %s, too; one file has a domain, unless domains are merged (MERGE_DOMAIN_CONFIG)", spelling.Quote(d.domain), at(into.at))
 		return
 	case algorithm != into.algorithm:
 		c.problems.add(d.at, "the domain %s counts by %s in %s; its files need the same comment", spelling.Quote(d.domain), into.algorithm, at(into.at))
 	}
-	c.level(&into.level, d.descriptors, d.domain, into)
+	c.level(&into.level, d.descriptors, nil, d.domain, into)
 }
 
 func at(p place) string {
@@ -129,9 +133,10 @@ func at(p place) string {
 	return p.file + ":" + strconv.Itoa(p.line)
 }
 
-// level adds descriptors to a level. path is that of the level in statistics.
-func (c *compiler) level(into *level, all []*descriptor, path string, in *domain) {
+// level adds descriptors to a level, to which some lead. path is that of the level in statistics.
+func (c *compiler) level(into *level, all, way []*descriptor, path string, in *domain) {
 	for _, d := range all {
+		way := append(slices.Clip(way), d)
 		n := &node{at: d.at, key: d.key, value: d.value, share: d.share, valueToMetric: d.valueToMetric}
 		name := d.key
 		if d.value != "" {
@@ -142,9 +147,9 @@ func (c *compiler) level(into *level, all []*descriptor, path string, in *domain
 			continue
 		}
 		if d.limit != nil {
-			n.rule = c.rule(d, path+separator+name, in)
+			n.rule = c.rule(d, limitName(in.name, way), path+separator+name, in)
 		}
-		c.level(&n.level, d.below, path+separator+name, in)
+		c.level(&n.level, d.below, way, path+separator+name, in)
 	}
 }
 
@@ -185,7 +190,7 @@ func (l *level) add(n *node) *node {
 	return nil
 }
 
-func (c *compiler) rule(d *descriptor, path string, in *domain) *rule {
+func (c *compiler) rule(d *descriptor, name, path string, in *domain) *rule {
 	r := &rule{
 		unlimited: d.limit.unlimited, shadow: d.shadow, quota: d.quota, detailed: d.detailed,
 		replaces: d.limit.replaces, metadata: d.metadata, path: path, algorithm: in.algorithm,
@@ -199,44 +204,21 @@ func (c *compiler) rule(d *descriptor, path string, in *domain) *rule {
 		l = l.Shadow()
 	}
 	r.place = len(c.made.limits)
-	c.add(l, path, d.at)
+	c.add(l, name, d.at)
 	return r
 }
 
-// add adds a limit by a name that is near to its path, and returns the name. Of two processes with the
-// same files, a rule has the same name.
-func (c *compiler) add(l core.Limit, path string, where place) (name string) {
-	l = l.OnOutage(c.config.Outage)
-	for try := 0; ; try++ {
-		name = limitName(path, try)
-		l = l.Named(name)
-		made, err := l.Rule()
-		if err != nil {
-			c.problems.add(where, "%s", strings.TrimPrefix(err.Error(), "weblimit: "))
-			return name
-		}
-		if !c.names[made.ID()] { // stores know limits by a hash
-			c.names[made.ID()] = true
-			c.made.limits = append(c.made.limits, l)
-			return name
-		}
+// add adds a limit.
+func (c *compiler) add(l core.Limit, name string, where place) {
+	made, err := l.OnOutage(c.config.Outage).Named(name).Rule()
+	if err != nil {
+		c.problems.add(where, "%s", strings.TrimPrefix(err.Error(), "weblimit: "))
+		return
 	}
-}
-
-// limitName returns a name for a limit, which has 64 letters, digits and . _ - at most.
-func limitName(path string, try int) string {
-	const longest = 53
-	path = dotted(path)
-	name := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
-			return r
-		}
-		return '-'
-	}, path)
-	if name == path && len(name) <= longest && try == 0 {
-		return name
+	if other, found := c.names[made.ID()]; found {
+		c.problems.add(where, "stores can't tell this limit from %s: their names, %s and %s, have one hash of 52 bits; change a key, a value or the domain", at(other.at), name, other.name)
+		return
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", try, path))
-	return name[:min(len(name), longest)] + "." + hex.EncodeToString(sum[:5])
+	c.names[made.ID()] = named{name, where}
+	c.made.limits = append(c.made.limits, l.OnOutage(c.config.Outage).Named(name))
 }
