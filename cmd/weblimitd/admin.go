@@ -121,6 +121,7 @@ type statusJSON struct {
 	Ready     bool                    `json:"ready"`
 	Since     time.Time               `json:"since"`
 	Instance  string                  `json:"instance"`
+	Loaded    string                  `json:"loaded"`
 	Policy    *policyJSON             `json:"policy,omitempty"`
 	Store     storeJSON               `json:"store"`
 	Listeners map[string]listenerJSON `json:"listeners"`
@@ -161,7 +162,7 @@ func (s *daemon) status() *statusJSON {
 	word, ready := s.health.status()
 	out, since := s.health.storeOut()
 	answer := &statusJSON{
-		Version: core.Version(), Go: runtime.Version(), Status: word, Ready: ready, Since: s.health.began, Instance: s.instance,
+		Version: core.Version(), Go: runtime.Version(), Status: word, Ready: ready, Since: s.health.began, Instance: s.instance, Loaded: s.loaded(),
 		Store:     storeJSON{s.backend.kind, !out, since},
 		Listeners: map[string]listenerJSON{}, Parts: map[string]any{}, Settings: map[string]settingJSON{},
 	}

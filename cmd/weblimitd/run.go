@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -40,11 +39,12 @@ func (s *daemon) run(ctx context.Context, signals <-chan os.Signal, passed *syst
 	background := s.watch(ctx)
 	servers := s.start()
 	s.health.set(serving)
-	s.log.Info("weblimitd: serving", "version", core.Version(), "instance", s.instance, "policy", s.policyVersion(), "loaded", s.loaded(), "store", s.backend.kind,
+	said := s.loaded()
+	s.log.Info("weblimitd: serving", "version", core.Version(), "instance", s.instance, "policy", s.policyVersion(), "loaded", said, "store", s.backend.kind,
 		"data", s.where("data"), "admin", s.where("admin"), "grpc", s.where("grpc"), "threads", runtime.GOMAXPROCS(0), "memory_limit", memory)
 	notify.Ready("serving, policy " + s.policyVersion())
 
-	err := s.loop(ctx, signals, notify, servers)
+	err := s.loop(ctx, signals, notify, servers, said)
 	stop()
 	background.Wait()
 	return err
@@ -53,8 +53,8 @@ func (s *daemon) run(ctx context.Context, signals <-chan os.Signal, passed *syst
 // oneSignal is the time within which two signals are one: some send it to the process and to its group.
 const oneSignal = 500 * time.Millisecond
 
-// loop waits for signals, and beats.
-func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *systemd.Notifier, servers *servers) (err error) {
+// loop waits for signals, and beats. It says what there is to decide by when that is no longer what was said.
+func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *systemd.Notifier, servers *servers, said string) (err error) {
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
 	var watchdog <-chan time.Time
@@ -92,6 +92,12 @@ func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *sys
 		select {
 		case <-beat.C:
 			s.health.alive()
+			// A file that is followed, a source and an operator change it without this loop.
+			if now := s.loaded(); now != said && !reloading && drained == nil {
+				said = now
+				s.log.Info("weblimitd: decides by another version", "policy", s.policyVersion(), "loaded", said)
+				notify.Status("serving, policy " + s.policyVersion())
+			}
 		case <-watchdog:
 			notify.Alive()
 		case signal := <-signals:
@@ -118,7 +124,8 @@ func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *sys
 			if err != nil {
 				word = "serving, the last reload failed"
 			}
-			s.log.Info("weblimitd: reloaded", "policy", s.policyVersion(), "loaded", s.loaded(), "ok", err == nil)
+			said = s.loaded()
+			s.log.Info("weblimitd: reloaded", "policy", s.policyVersion(), "loaded", said, "ok", err == nil)
 			notify.Ready(word + ", policy " + s.policyVersion())
 			if again && drained == nil {
 				reload()
@@ -303,53 +310,6 @@ func stopGRPC(ctx context.Context, graceful, now func()) error {
 		<-ended
 		return errors.New("calls on the gRPC listener were cut off after --drain-timeout")
 	}
-}
-
-func (s *daemon) policyVersion() string {
-	if s.policies == nil {
-		return ""
-	}
-	return s.policies.Status().Version.String()
-}
-
-// loaded says in words what there is to decide by.
-func (s *daemon) loaded() string {
-	var all []string
-	if s.policies != nil {
-		status := s.policies.Status()
-		all = append(all, fmt.Sprintf("policy %s, version %s: %s, %s", status.File, status.Version,
-			several(status.Policies, "policy", "policies"), several(status.Limits, "limit", "limits")))
-		if by := byPeer(status.ByPeer); by != "" {
-			all = append(all, by)
-		}
-	}
-	for _, m := range s.mounts {
-		if m.loaded != nil {
-			all = append(all, m.loaded())
-		}
-	}
-	return strings.Join(all, "; ")
-}
-
-// byPeer says which clients share a bucket where policies count by ip and have no client_ip.
-func byPeer(policies []string) string {
-	if len(policies) == 0 {
-		return ""
-	}
-	const most = 5
-	more := ""
-	if n := len(policies) - most; n > 0 {
-		policies, more = policies[:most], fmt.Sprintf(" and %d more", n)
-	}
-	return "by: ip without client_ip in " + strings.Join(policies, ", ") + more +
-		" is the address that a gateway or caller names: where that is a proxy's, all clients behind it share one bucket; see client_ip and --gateway-proxies"
-}
-
-func several(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // where returns the address of a listener, for the log.
