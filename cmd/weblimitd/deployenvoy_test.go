@@ -170,7 +170,7 @@ func TestEnvoyIsDeployed(t *testing.T) {
 	_, opened, _ := net.SplitHostPort(in.grpc)
 	client := rls.NewRateLimitServiceClient(connect(t, net.JoinHostPort("127.0.0.1", opened), insecure.NewCredentials()))
 	login := &rls.RateLimitRequest{Domain: asks.domain, Descriptors: []*ratelimit.RateLimitDescriptor{{
-		Entries: []*ratelimit.RateLimitDescriptor_Entry{{Key: "action", Value: "login"}, {Key: "remote_address", Value: "192.0.2.1"}},
+		Entries: []*ratelimit.RateLimitDescriptor_Entry{{Key: "action", Value: "login"}, {Key: "masked_remote_address", Value: "192.0.2.1/32"}},
 	}}}
 	ctx := t.Context()
 	_, err := client.ShouldRateLimit(ctx, login)
