@@ -38,6 +38,7 @@ const (
 	AdviceExempt    Advice = "WL014" // FromCIDR exempts what proxies pass on
 	AdviceNeverFits Advice = "WL015" // a cost is above what the limit ever has room for
 	AdviceNoRoute   Advice = "WL016" // a condition names a route that the router does not have
+	AdviceRivals    Advice = "WL017" // other processes have a limit of the same name with other numbers
 )
 
 // given holds the advice that this process has logged.
@@ -140,11 +141,13 @@ func (l *limit) unrouted(r keyfuncs.Request, what, so string) {
 	}
 }
 
-// inspectStore has the store check how its server is set up, once.
+// inspectStore has the store check how its server is set up, once, and compare its limits with those
+// of other processes from then on.
 func (l *Limiter) inspectStore() {
 	if l.advisor.inspects.Load() || l.advisor.inspects.Swap(true) { // a swap writes, even if it changes nothing
 		return
 	}
+	l.shared.compareLater()
 	inspect := l.store.Registry().Inspector()
 	if inspect == nil {
 		return

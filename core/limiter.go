@@ -162,6 +162,7 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 		return nil, err
 	}
 	l.headers = newHeaderStyle(config, l.limits)
+	l.shared.rivals.know(l)
 	return l, nil
 }
 

@@ -29,6 +29,7 @@ type shared struct {
 	observers []Observer // that hear of the store's events. Guarded by observing.
 
 	untold untold // what local granted and the store does not know of
+	rivals rivals // which limits other processes have with other numbers
 
 	testTime func() int64 // local's clock if a test has set it: microseconds since the epoch
 }

@@ -24,7 +24,7 @@ import (
 
 func readmeStore() core.Store {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-	store := redisstore.New(rdb)
+	store := redisstore.New(rdb, redisstore.Config{Prefix: "shop:"}) // another one for each application
 	return store
 }
 

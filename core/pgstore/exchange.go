@@ -33,7 +33,7 @@ type unsent struct{ error }
 func (e *unsent) Unwrap() error { return e.error }
 
 // statements are the calls of the functions in sql/, in the store's schema.
-type statements struct{ swap, lock, sweep, clock, blocks, manual string }
+type statements struct{ swap, lock, sweep, clock, blocks, manual, swapValues string }
 
 func statementsIn(schema string) statements {
 	return statements{
@@ -44,6 +44,14 @@ func statementsIn(schema string) statements {
 		clock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 		blocks: in(schema, "SELECT id, state FROM @.pgstore_record WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3"),
 		manual: in(schema, `SELECT id, state FROM @.pgstore_record WHERE id >= $1 AND id < $2 AND substring(state FROM 1 FOR 1) = '\x02' ORDER BY id LIMIT $3`),
+		// All parts of a statement see the table as it was when it began, and the ids are in one order, so
+		// that no two statements wait for each other.
+		swapValues: in(schema, `WITH now AS (SELECT extract(epoch FROM clock_timestamp())::bigint / 60 AS minute),
+			mine AS (SELECT * FROM unnest($1::bytea[], $2::bytea[]) WITH ORDINALITY AS m (id, state, place)),
+			put AS (INSERT INTO @.pgstore_record AS r (id, version, ends, state)
+				SELECT id, 1, (SELECT minute FROM now) + $3 + 1, state FROM mine ORDER BY id
+				ON CONFLICT (id) DO UPDATE SET ends = excluded.ends, state = excluded.state)
+			SELECT coalesce(r.state, '') FROM mine LEFT JOIN @.pgstore_record r ON r.id = mine.id AND r.ends >= (SELECT minute FROM now) ORDER BY place`),
 	}
 }
 

@@ -65,6 +65,7 @@ func New(pool *pgxpool.Pool, config ...Config) *Store {
 	s := &Store{pool: pool, config: c, node: nodeOf(pool), sql: statementsIn(c.Schema), lockers: make(chan struct{}, c.Connections)}
 	s.queue = newQueue(c.Connections, s.fly)
 	s.Registry().SetRestorer(s)
+	s.Registry().SetSwapper(s.swap)
 	return s
 }
 

@@ -188,8 +188,10 @@ func TestSnapshotsAreExchangedUnderTheLeastPrivilege(t *testing.T) {
 	line := regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`).FindSubmatch(text)
 	server := redistest.Start(t)
 	server.User(t, "weblimit", strings.Fields(string(line[1]))...)
-	e := redisstore.New(server.ClientAs(t, "weblimit")).Exchange()
+	s := redisstore.New(server.ClientAs(t, "weblimit"))
+	e := s.Exchange()
 	publish(t, e, "a", "of a", time.Minute)
+	must.Get(s.Registry().Swapper()(t.Context(), []string{"k"}, []string{"v"}, time.Minute))(t)
 	if _, err := e.Agree(t.Context(), []byte("x")); err != nil {
 		t.Error(err)
 	}

@@ -93,6 +93,7 @@ func New(client redis.UniversalClient, config ...Config) *Store {
 	s.prefetched = c.Prefetch.prefetcher(s)
 	s.route = s.routeFor(client)
 	s.Registry().SetInspector(s.inspect)
+	s.Registry().SetSwapper(s.swap)
 	s.Registry().SetRestorer(s)
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Declaration is a limit as a limiter declares it to a store.
@@ -161,33 +162,64 @@ func (k Period) inWords() string {
 	return "none"
 }
 
+// setting is one of the settings of a declaration that limits of one name must have in common.
+type setting struct {
+	name  string
+	value any
+}
+
+func (d *Declaration) settings() []setting {
+	return []setting{
+		{"algorithm", d.Rule.Algorithm},
+		{"quota", d.Rule.Quota},
+		{"window", d.Rule.Window},
+		{"burst", d.Rule.Burst},
+		{"capacity", d.Rule.Whole},
+		{"soft", d.Rule.Soft},
+		{"jitter", d.Rule.Jitter},
+		{"wait", d.Rule.Wait},
+		{"once per", d.Rule.Once},
+		{"repeats", d.Rule.Repeats},
+		{"penalty", d.Rule.Block.inWords()},
+		{"calendar", d.Rule.Calendar.inWords()},
+		{"key", d.Keys},
+	}
+}
+
+// says reports whether a setting says more than those before it.
+func (d *Declaration) says(s setting) bool {
+	switch s.name {
+	case "burst":
+		return d.Rule.Burst != d.Rule.Quota
+	case "capacity":
+		return d.Rule.Whole != d.Rule.Burst
+	}
+	return true
+}
+
 // differences says what differs in two declarations, and how: first the one that the store has.
 func differences(a, b *Declaration) string {
 	var all []string
-	for _, field := range []struct {
-		name string
-		a, b any
-	}{
-		{"algorithm", a.Rule.Algorithm, b.Rule.Algorithm},
-		{"quota", a.Rule.Quota, b.Rule.Quota},
-		{"window", a.Rule.Window, b.Rule.Window},
-		{"burst", a.Rule.Burst, b.Rule.Burst},
-		{"capacity", a.Rule.Whole, b.Rule.Whole},
-		{"soft", a.Rule.Soft, b.Rule.Soft},
-		{"jitter", a.Rule.Jitter, b.Rule.Jitter},
-		{"wait", a.Rule.Wait, b.Rule.Wait},
-		{"once per", a.Rule.Once, b.Rule.Once},
-		{"repeats", a.Rule.Repeats, b.Rule.Repeats},
-		{"penalty", a.Rule.Block.inWords(), b.Rule.Block.inWords()},
-		{"calendar", a.Rule.Calendar.inWords(), b.Rule.Calendar.inWords()},
-		{"key", a.Keys, b.Keys},
-	} {
-		switch {
-		case field.a == field.b:
-		case field.name == "capacity" && a.Rule.Whole == a.Rule.Burst && b.Rule.Whole == b.Rule.Burst:
-		case field.name == "burst" && a.Rule.Burst == a.Rule.Quota && b.Rule.Burst == b.Rule.Quota: // as the quota does
-		default:
-			all = append(all, fmt.Sprintf("%s %v and %v", field.name, field.a, field.b))
+	others := b.settings()
+	for i, s := range a.settings() {
+		if other := others[i]; s.value != other.value && (a.says(s) || b.says(other)) {
+			all = append(all, fmt.Sprintf("%s %v and %v", s.name, s.value, other.value))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// InWords returns the settings by which the limit counts, such as "token bucket, quota 100, window
+// 1m0s", without its name and key.
+func (d *Declaration) InWords() string {
+	all := []string{d.Rule.Algorithm.String()}
+	for _, s := range d.settings()[1:] {
+		switch s.value {
+		case int64(0), time.Duration(0), false, "none":
+			continue
+		}
+		if s.name != "key" && d.says(s) {
+			all = append(all, fmt.Sprintf("%s %v", s.name, s.value))
 		}
 	}
 	return strings.Join(all, ", ")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // Registry is what the limiters on one store share, however the store is wrapped: the names
@@ -17,6 +18,7 @@ type Registry struct {
 	known     map[uint64]declared       // by Rule.ID. Guarded by mu.
 	attached  map[any]any               // Guarded by mu.
 	inspector Inspector                 // Guarded by mu.
+	swapper   Swapper                   // Guarded by mu.
 	inProcess bool                      // Guarded by mu.
 	restorer  Restorer                  // Guarded by mu.
 	listeners []func(Declaration) error // of OnRegister. Guarded by mu.
@@ -106,6 +108,29 @@ func (r *Registry) SetInspector(f Inspector) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inspector = f
+}
+
+// Swapper stores values that all processes on a store's server see, each under its key, for ttl. It
+// returns those that were there before, "" where there was none, by whichever process. Keys have up to
+// 64 bytes, values up to 1 KB, and there are up to 100.
+type Swapper func(ctx context.Context, keys, values []string, ttl time.Duration) (before []string, err error)
+
+// SetSwapper sets a function by which limiters find out that other processes have limits of the same
+// names with other numbers. They call it in the background, every few minutes. A store that
+// processes share calls SetSwapper when it is made.
+func (r *Registry) SetSwapper(f Swapper) {
+	r = r.Root()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.swapper = f
+}
+
+// Swapper returns the function that SetSwapper set, or nil.
+func (r *Registry) Swapper() Swapper {
+	r = r.Root()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.swapper
 }
 
 // SetInProcess records that the store counts for this process alone, so that n processes
