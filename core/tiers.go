@@ -19,7 +19,7 @@ import (
 //
 // What a client has used stays used when its tier changes, up to the new burst: with
 // 60 of 100 used, a raise to 200 leaves 140, a cut to 70 leaves 10, and a cut to 50
-// leaves 0. That holds when the algorithm changes, too. The tiers of a [Concurrent]
+// leaves 0 and forgets none of the 60. That holds when the algorithm changes, too. The tiers of a [Concurrent]
 // limit must be concurrency limits, and no other limit's may be.
 //
 // f is called for each request, concurrently, and must be fast. Have it read headers by

@@ -111,3 +111,28 @@ func TestAChargeIsTentativeForTwoSecondsIfTheClockIsSetBack(t *testing.T) {
 		t.Errorf("%+v, %v; want a final denial", r, err)
 	}
 }
+
+// A hold is removed when it is over, and then Redis's clock is set back: the hold is gone for good, so that
+// denials of the key are final.
+func TestAHoldThatIsRemovedTooLateDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]bool{"alone": false, "beside another limit": true} {
+		s, now := cachingAt(t)
+		rule, wide := mustRule(core.PerHour(1).FixedWindow().Named("one")), mustRule(core.PerDay(100).Named("wide"))
+		plain := core.Check{Key: []byte("plain"), Rule: &rule, Cost: 1}
+		if other {
+			must.Get(takeOne(t.Context(), s, "plain", &wide))(t)
+		}
+		taken := now.Load()
+		tentative(t, s, plain)
+		now.Add((2 * script.HoldTime).Microseconds())
+		removal := newJob(refund, 0)
+		removal.AddKeys([]core.Check{plain})
+		removal.hold(taken)
+		must.OK(t, s.run(t.Context(), s.sealAll([]*job{removal})))
+		now.Add(-(2 * script.HoldTime).Microseconds())
+		if r, err := takeOne(t.Context(), s, "plain", &rule); err != nil || r.Allowed || r.RetryAfter <= maxTentativeWait {
+			t.Errorf("%s: %+v, %v; want a final denial", name, r, err)
+		}
+	}
+}

@@ -43,13 +43,21 @@ func (r *Rule) form() Form {
 // Open prepares a stored bucket to be read and changed at now under r, which all other
 // methods require. An expired bucket becomes an unused one, and windows move on. A bucket
 // that was written under other numbers is converted: what was used stays used, up to the
-// burst. So is one that ends later than it can, because the clock was set back since: it counts no
-// longer than one that is written now. Open reports whether it converted the bucket. Such a bucket
+// burst. A [State] converts it only if nothing is forgotten, or if r has much shorter windows.
+//
+// A bucket that ends later than it can, because the clock was set back since, is converted, too: it
+// counts no longer than one that is written now. Open reports whether it converted the bucket. Such a bucket
 // must be written back even if nothing is charged: otherwise the wait that a denied client was given
 // would elapse at the old rate, or by the old clock.
 //
 // now is in microseconds since the epoch, and offset is [Rule].Offset of the key.
 func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
+	return b.openUpTo(r, now, offset, 1)
+}
+
+// openUpTo is Open for a bucket that adopts up to the given number of bursts: one, or the two that a charge
+// can bring it to.
+func (b *Bucket) openUpTo(r *Rule, now, offset, bursts int64) (converted bool) {
 	if b.Expires <= now && !b.beginNext(r, now) {
 		b.Expires, b.X, b.Y, b.Log = 0, 0, 0, b.Log[:0]
 	}
@@ -81,7 +89,7 @@ func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
 	units, rest, unit := b.Form.used(b, now)
 	*b = Bucket{Form: f, Log: b.Log[:0]}
 	r.roll(b, now, offset)
-	r.adopt(b, now, units, rest, unit)
+	r.adopt(b, now, units, rest, unit, bursts)
 	return true
 }
 
@@ -101,11 +109,11 @@ func (b *Bucket) Used(now int64) int64 {
 	return units
 }
 
-// adopt charges an unused bucket with what was used under other numbers.
-func (r *Rule) adopt(b *Bucket, now, units, rest, unit int64) {
+// adopt charges an unused bucket with what was used under other numbers, up to so many bursts.
+func (r *Rule) adopt(b *Bucket, now, units, rest, unit, bursts int64) {
 	if r.Algorithm == TokenBucket {
-		debt := r.ints.Whole
-		if units < integer.CeilDiv(r.ints.Whole, r.ints.Unit) {
+		debt := bursts * r.ints.Whole
+		if units < integer.CeilDiv(debt, r.ints.Unit) {
 			debt = min(debt, units*r.ints.Unit+integer.CeilMulDiv(rest, r.ints.Unit, unit))
 		}
 		r.setDebt(b, now, debt)
@@ -114,7 +122,7 @@ func (r *Rule) adopt(b *Bucket, now, units, rest, unit int64) {
 	if rest > 0 {
 		units++
 	}
-	b.Charge(r, now, min(units, r.Whole))
+	b.Charge(r, now, min(units, bursts*r.Whole))
 }
 
 // ChargeAnyway charges an opened bucket whether or not the cost fits. Its use can reach
@@ -133,33 +141,6 @@ func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 	}
 	debt := whole*r.ints.Rate + fraction
 	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))
-}
-
-// isForeign reports whether a bucket, which may not be opened yet, was written under other numbers than
-// r, so that what was charged under r is in it only as far as it was converted. Entries of logs are
-// as they were, and what an account has used is told to its book.
-func (b *Bucket) isForeign(r *Rule, now int64) bool {
-	return b.Expires > now && b.Form != r.form() && r.Algorithm != Ledger && (!b.Form.Algorithm.IsLog() || !r.Algorithm.IsLog())
-}
-
-// refundForeign is Refund for a bucket that isForeign, and was not opened. It keeps its numbers. Units
-// beyond the burst were forgotten when it was converted to them, so if all that was charged came back,
-// a client could have several bursts. A token bucket gets back what drains in the time in which the
-// charge would have drained, and no more units than were charged; of others nothing is given back.
-func (b *Bucket) refundForeign(r *Rule, now, cost, at int64) {
-	if r.Algorithm != TokenBucket || b.Form.Algorithm != TokenBucket {
-		return
-	}
-	f := &b.Form
-	back := min(r.inDebt(cost), r.ints.Whole)
-	units := min(back/r.ints.Unit, maxInteger/f.Unit)
-	back = min(back/r.ints.Rate*r.ints.Tick, min(units*f.Unit/f.Rate, maxRefill.Microseconds()/f.Tick)*f.Tick)
-	if back -= max(now-at, 0); back > 0 {
-		b.Expires -= back / f.Tick * f.Tick
-	}
-	if b.Expires <= now {
-		b.Expires, b.X = 0, 0
-	}
 }
 
 // Refund gives back a cost to an opened bucket, less what time has returned since the

@@ -186,6 +186,10 @@ func (s *State) setAside(r *Rule) {
 
 // read reads the bucket, and the history beside it. A bucket that is still stale has its position again.
 func (s *State) read(r *Rule, now, cost int64) {
+	if s.exceeds {
+		s.Bucket.readForeign(r, now, cost, &s.reading)
+		return
+	}
 	s.Bucket.Read(r, now, cost, &s.reading)
 	if r.Algorithm != Ledger {
 		return

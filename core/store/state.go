@@ -31,6 +31,7 @@ type State struct {
 
 	reading                   Reading
 	fits, converted, repeated bool
+	exceeds                   bool  // the bucket is foreign and stays as it is: see Bucket.exceeds
 	stale                     int64 // the position of a stale account while its bucket is set aside
 }
 
@@ -114,15 +115,19 @@ func (s *State) Judge(r *Rule, cost, now, offset int64) (fits bool) {
 	if r.Algorithm == TokenBucket && s.Bucket.isOpen(r, now) {
 		// The rest of this method for the most frequent case, without its calls. Commit and Rule.Answer
 		// have one, too: together they spare an eighth of what the store in memory takes.
-		s.converted = false
+		s.converted, s.exceeds = false, false
 		s.reading.Charged, s.reading.Blocked, s.reading.At = false, 0, now
 		n := &s.reading.Numbers
 		n[0], n[1] = s.Bucket.Form.debt(&s.Bucket, now)
 		s.fits = cost == 0 || cost <= r.Burst && r.debtFits(cost, n)
 		return s.fits
 	}
-	s.converted = s.Bucket.Open(r, now, offset)
-	s.setAside(r)
+	if s.exceeds = s.Bucket.exceeds(r, now, 1); s.exceeds {
+		s.converted = false
+	} else {
+		s.converted = s.Bucket.Open(r, now, offset)
+		s.setAside(r)
+	}
 	s.reading.Charged, s.reading.Blocked = false, 0
 	s.read(r, now, cost)
 	s.fits = r.Fits(cost, &s.reading)
@@ -188,8 +193,17 @@ func Charge(now int64, checks []Check, states []State, results []Result) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.unchanged()
-		s.open(c, now)
-		s.Bucket.ChargeAnyway(c.Rule, now, c.Cost)
+		switch {
+		case !s.Bucket.exceeds(c.Rule, now, 1):
+			s.open(c, now)
+		case !s.Bucket.exceeds(c.Rule, now, 2):
+			s.Bucket.openUpTo(c.Rule, now, c.Rule.Offset(c.Key), 2)
+		default: // it is charged no more than two bursts
+			s.exceeds = true
+		}
+		if !s.exceeds {
+			s.Bucket.ChargeAnyway(c.Rule, now, c.Cost)
+		}
 		s.changed(c, now, true, &results[i])
 	}
 }
@@ -247,8 +261,10 @@ func Renew(now int64, checks []Check, states []State, results []Result) {
 		if s.unchanged(); !r.Charged || c.Rule.Algorithm != Concurrency {
 			continue
 		}
-		s.open(c, now)
-		s.Bucket.Renew(c.Rule, now, c.Cost, r.At)
+		if s.exceeds = s.Bucket.exceeds(c.Rule, now, 1); !s.exceeds {
+			s.open(c, now)
+			s.Bucket.Renew(c.Rule, now, c.Cost, r.At)
+		}
 		s.changed(c, now, true, r)
 	}
 }
@@ -294,6 +310,7 @@ func UnblockKeys(checks []Check, states []State) {
 
 func (s *State) unchanged() {
 	s.BucketChanged, s.ManualChanged, s.PenaltyChanged, s.MarkChanged = false, false, false, false
+	s.exceeds = false
 }
 
 func (s *State) open(c *Check, now int64) {
@@ -301,9 +318,9 @@ func (s *State) open(c *Check, now int64) {
 	s.setAside(c.Rule)
 }
 
-// changed marks the bucket as changed, and sets the result after the change.
+// changed marks the bucket as changed, unless it was left as it is, and sets the result after the change.
 func (s *State) changed(c *Check, now int64, charged bool, result *Result) {
-	s.BucketChanged = true
+	s.BucketChanged = !s.exceeds
 	s.reading.Charged, s.reading.Blocked = charged, 0
 	s.read(c.Rule, now, 0)
 	c.Rule.Answer(0, &s.reading, result)

@@ -151,6 +151,9 @@ func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
 
 // debtWaitIn is debtWait for a bucket of the given capacity.
 func (r *Rule) debtWaitIn(capacity, cost int64, n *[4]int64) int64 {
+	if n[1] == beyond {
+		return n[0] * r.ints.Tick
+	}
 	room := capacity - cost*r.ints.Unit - n[1]
 	slack := room / r.ints.Rate // whole ticks of debt that leave room for cost
 	if room < 0 {

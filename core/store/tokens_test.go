@@ -58,7 +58,14 @@ func TestTokenBucketsAreDecidedAsTheirMethodsSay(t *testing.T) {
 		s.Answer(r, cost, &result)
 
 		var reading store.Reading
+		counted := b.Used(now)
 		converted := b.Open(r, now, 0)
+		if s.Bucket.Form != b.Form { // it counts more than r holds, and stays
+			if holds := r.Integers().Whole / r.Integers().Unit; fits != (cost == 0) || changed || counted <= holds {
+				t.Fatalf("decision %d, cost %d under %+v, of %d used: fits %v, changed %v", i, cost, r.Numbers, counted, fits, changed)
+			}
+			continue
+		}
 		b.Read(r, now, cost, &reading)
 		wantFits := r.Fits(cost, &reading)
 		if reading.Charged = granted && wantFits; reading.Charged && cost > 0 {

@@ -34,6 +34,7 @@ type modelBucket struct {
 	end   int64           // calendar windows: of the current one
 	known int64           // ledgers: the position, or 0 if the account is unknown
 	used  bool            // false if nothing is stored
+	over  *modelBucket    // what is stored, if it counts more than the rule holds, and so stays: see modelforeign.go
 	idle  bool            // the last change may have had nothing to change: a store need not have written what was over
 }
 
@@ -213,26 +214,11 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		return old.at(now, key), true
 	}
 	level := old.countable(old.levelAt(now / modelTick(&old.rule)))
-	if limit := modelHolds(rule, modelWhole(rule)); level.Cmp(limit) > 0 {
-		level = limit
+	if old.exceeds(rule, level, now) {
+		fresh.over = old
+		return fresh, false
 	}
-	if level.Sign() == 0 { // a known account that has used nothing
-		return fresh, true
-	}
-	fresh.used = true
-	if rule.Algorithm == store.TokenBucket {
-		// Debt comes in parts of a unit that are whole in the bucket's scale.
-		scale := new(big.Rat).SetInt64(rule.Integers().Unit)
-		fresh.debt = new(big.Rat).Quo(new(big.Rat).SetInt(ceilRat(level.Mul(level, scale))), scale)
-		return fresh, true
-	}
-	units := ceilRat(level).Int64()
-	if isLog(rule) {
-		fresh.log = []modelLogEntry{{now, units}}
-	} else {
-		fresh.count[0] = units
-	}
-	return fresh, true
+	return m.convert(fresh, level, now)
 }
 
 // unknown reports whether the bucket is of an account whose use nobody has told.
@@ -255,6 +241,9 @@ func ceilRat(r *big.Rat) *big.Int {
 }
 
 func (b *modelBucket) fits(t, cost int64) bool {
+	if b.over != nil {
+		return cost == 0
+	}
 	return cost == 0 || cost <= b.rule.Burst && b.fitsInto(t, cost, modelHolds(&b.rule, b.rule.Burst))
 }
 
@@ -273,6 +262,9 @@ func (b *modelBucket) fitsInto(t, cost int64, holds *big.Rat) bool {
 
 // answer returns the result that a store should give for an opened bucket.
 func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Result {
+	if b.over != nil {
+		return b.answerForeign(now, cost, charged)
+	}
 	tick := modelTick(&b.rule)
 	t := now / tick
 	r := core.Result{Allowed: charged || b.fits(t, cost), Charged: charged}
@@ -461,6 +453,11 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
 		b, _ := m.open(c.Rule, string(c.Key), now)
+		if b = m.adopt(b, now); b.over != nil { // it is charged no more than two bursts
+			results[i] = b.answer(now, 0, true, string(c.Key))
+			results[i].At = b.chargedAt(now, true)
+			continue
+		}
 		most := 2 * modelWhole(c.Rule)
 		switch c.Rule.Algorithm {
 		case store.TokenBucket:
@@ -567,34 +564,6 @@ func (m *model) restore(checks []core.Check, from []store.Restoration, now int64
 		b.tell(&c)
 		results[i] = b.answer(now, 0, restored, string(c.Key))
 		results[i].At = now
-	}
-	return results
-}
-
-// free removes units from the log that were charged at one time.
-func (b *modelBucket) free(at, units int64) {
-	for j := range b.log {
-		if b.log[j].at == at {
-			b.log[j].units -= min(b.log[j].units, units)
-		}
-	}
-	b.log = slices.DeleteFunc(b.log, func(e modelLogEntry) bool { return e.units == 0 })
-}
-
-// renew frees slots and takes them again, up to two limits.
-func (m *model) renew(checks []core.Check, results []core.Result, now int64) []core.Result {
-	results = append([]core.Result(nil), results...)
-	for i, c := range checks {
-		if !results[i].Charged || c.Rule.Algorithm != store.Concurrency {
-			continue
-		}
-		b, _ := m.open(c.Rule, string(c.Key), now)
-		b.free(results[i].At, c.Cost)
-		b.charge(now, max(min(c.Cost, 2*modelWhole(c.Rule)-b.logged()), 0))
-		m.store(&c, b)
-		b.tell(&c)
-		results[i] = b.answer(now, 0, true, string(c.Key))
-		results[i].At = b.chargedAt(now, true)
 	}
 	return results
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"math/big"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
@@ -44,7 +45,140 @@ func (m *model) refundForeign(c *core.Check, result *core.Result, now int64) boo
 		delete(m.marks, markKey(c))
 	}
 	seen, _ := m.open(c.Rule, string(c.Key), now)
+	if old := seen.over; old != nil { // the answer is that of the bucket as it would be if all else was forgotten
+		seen.over = nil
+		seen, _ = m.convert(seen, old.countable(old.levelAt(now/modelTick(&old.rule))), now)
+	}
 	*result = seen.answer(now, 0, false, string(c.Key))
 	result.At = now
 	return true
+}
+
+// exceeds reports whether what a bucket counts is more than a rule with other numbers holds, and does not
+// count for longer than two windows of the rule.
+func (b *modelBucket) exceeds(rule *core.Rule, level *big.Rat, now int64) bool {
+	if b.rule.Algorithm == store.Ledger || rule.Algorithm == store.Ledger {
+		return false
+	}
+	t, w := now/modelTick(rule), modelWindow(rule)
+	latest := now + 2*rule.Window.Microseconds()
+	switch rule.Algorithm {
+	case store.TokenBucket:
+		whole := new(big.Rat).Quo(modelHolds(rule, modelWhole(rule)), modelRate(rule))
+		refill := new(big.Int).Quo(whole.Num(), whole.Denom()).Int64() + 1
+		latest = now + (2*max(refill, w)+1)*modelTick(rule)
+	case store.Calendar:
+		_, end := modelPeriod(rule, t)
+		_, latest = modelPeriod(rule, end)
+	}
+	return b.countsUntil(now) <= latest && level.Cmp(wholeUnits(rule, modelWhole(rule))) > 0
+}
+
+// wholeUnits returns how many whole units a rule holds, queue included.
+func wholeUnits(rule *core.Rule, burst int64) *big.Rat {
+	holds := modelHolds(rule, burst)
+	return new(big.Rat).SetInt(new(big.Int).Quo(holds.Num(), holds.Denom()))
+}
+
+// countsUntil returns when a bucket as of now counts nothing any more, if nobody charges it.
+func (b *modelBucket) countsUntil(now int64) int64 {
+	tick, w := modelTick(&b.rule), modelWindow(&b.rule)
+	switch b.rule.Algorithm {
+	case store.TokenBucket:
+		return (now/tick + ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()) * tick
+	case store.SlidingLog, store.Concurrency:
+		return b.log[len(b.log)-1].at + w
+	case store.Calendar:
+		return b.end
+	case store.SlidingWindow:
+		if b.count[0] > 0 {
+			w *= 2
+		}
+	}
+	return (b.start + w) * tick
+}
+
+// adopt is for a charge: a bucket can come to owe two bursts, so what is stored is converted if it counts no more.
+func (m *model) adopt(b *modelBucket, now int64) *modelBucket {
+	if b.over == nil {
+		return b
+	}
+	rule, level := &b.rule, b.over.levelAt(now/modelTick(&b.over.rule))
+	if twice := wholeUnits(rule, modelWhole(rule)); level.Cmp(twice.Add(twice, twice)) > 0 {
+		return b
+	}
+	b.over, b.used = nil, true
+	if rule.Algorithm == store.TokenBucket {
+		b.debt = roundedUp(rule, level)
+	} else if units := ceilRat(level).Int64(); isLog(rule) {
+		b.log = []modelLogEntry{{now, units}}
+	} else {
+		b.count[0] = units
+	}
+	return b
+}
+
+// answerForeign is answer for a bucket that stays, since it counts more than the rule holds. Nothing is left
+// until it has drained, or counts nothing any more.
+func (b *modelBucket) answerForeign(now, cost int64, charged bool) core.Result {
+	rule, micros := &b.rule, func(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+	need := cost
+	if cost == 0 || cost > rule.Burst {
+		need = 1
+	}
+	wait := b.over.countsUntil(now) - now
+	if from := &b.over.rule; from.Algorithm == store.TokenBucket {
+		room := wholeUnits(rule, rule.Burst)
+		room.Sub(room, new(big.Rat).SetInt64(need))
+		drains := room.Sub(b.over.debt, room)
+		wait = ceilRat(drains.Quo(drains, modelRate(from))).Int64() * modelTick(from)
+	}
+	r := core.Result{Allowed: charged || cost == 0, Charged: charged, ResetAfter: micros(wait), Window: micros(wait)}
+	switch rule.Algorithm {
+	case store.Concurrency:
+		r.Window, r.ResetAfter = time.Second, min(r.ResetAfter, rule.Window)
+	case store.SlidingWindow, store.TokenBucket:
+		tick := modelTick(rule)
+		wait = (wait + tick - 1) / tick * tick
+		r.ResetAfter, r.Window = micros(wait), micros(wait)
+		if rule.Algorithm == store.TokenBucket {
+			r.ResetAfter += micros(tick)
+		}
+		if rule.Wait > 0 && charged {
+			r.Turn = micros(wait)
+		}
+	}
+	if !r.Allowed && cost <= rule.Burst {
+		r.RetryAfter = r.Window
+	}
+	return r
+}
+
+// convert charges a fresh bucket with what was used under other numbers.
+func (m *model) convert(fresh *modelBucket, level *big.Rat, now int64) (b *modelBucket, converted bool) {
+	rule := &fresh.rule
+	if limit := modelHolds(rule, modelWhole(rule)); level.Cmp(limit) > 0 {
+		level = limit
+	}
+	if level.Sign() == 0 { // a known account that has used nothing
+		return fresh, true
+	}
+	fresh.used = true
+	if rule.Algorithm == store.TokenBucket {
+		fresh.debt = roundedUp(rule, level)
+		return fresh, true
+	}
+	units := ceilRat(level).Int64()
+	if isLog(rule) {
+		fresh.log = []modelLogEntry{{now, units}}
+	} else {
+		fresh.count[0] = units
+	}
+	return fresh, true
+}
+
+// roundedUp returns a token bucket's debt: it comes in parts of a unit that are whole in the bucket's scale.
+func roundedUp(rule *core.Rule, level *big.Rat) *big.Rat {
+	scale := new(big.Rat).SetInt64(rule.Integers().Unit)
+	return new(big.Rat).Quo(new(big.Rat).SetInt(ceilRat(new(big.Rat).Mul(level, scale))), scale)
 }

@@ -1,14 +1,24 @@
 -- Replaces a record that was written under other numbers of its limit by one under the
 -- current numbers, in which as many units are used.
 --
--- Reads:  value, at, and what find.pass says of the record; algorithm, tick, per, full, offset,
---         head, writes, now
+-- Reads:  value, at, and what find.pass says of the record; algorithm, tick, per, capacity, full, cost, offset,
+--         head, writes, operation, now
 -- Sets:   value; state, if anything is used; converted, if what was used had to be recomputed;
---         foreign and foreignEnds instead, in a refund
+--         foreign and foreignEnds instead, in a refund; spared, sparedTo, sparedFor and sparedOne instead, if the record stays
 --
 -- The old algorithm's section "used" says how many units are used: units whole ones, and rest
 -- parts of one. The new algorithm's section "open" makes the state x, y, entries and ends, which
 -- is when it expires, or 0 if nothing is used.
+--
+-- exceeds    whether the record counts more than the current numbers hold, so that a conversion would forget
+--            units. Then it stays as it is, unless that is for longer than two windows: core/store/foreign.go
+--            reads:  units, rest, farthest
+--            sets:   spared (when the record expires), sparedTo (where the next one begins), sparedFor and sparedOne
+--                    (the microseconds until the cost, or one unit, fits beside what it counts); or full, if a
+--                    charge adopts two bursts
+-- spared     answers a check whose record stays, after the algorithm's piece has decided it without one
+--            reads:  spared, sparedFor, sparedOne; operation, cost, capacity, full, tick, per; answered, answer
+--            sets:   fits, ends, expires, answer
 
 --# convert
 local floor, min, max = math.floor, math.min, math.max
@@ -27,8 +37,6 @@ same = same and kind == algorithm and kind ~= TOKENBUCKET
 local logs = (kind == SLIDINGLOG or kind == CONCURRENCY) and (algorithm == SLIDINGLOG or algorithm == CONCURRENCY)
 if operation == REFUND and algorithm ~= LEDGER and not same and not logs then
   --> convert.foreign
-else
-  converted = true
 end
 if foreign == '' then
   units = 0
@@ -43,11 +51,17 @@ elseif kind == LEDGER then
 else                              -- SLIDINGLOG, CONCURRENCY
   --> slidinglog.used
 end
+local burst = full
+if not (same or logs or foreign or kind == LEDGER or algorithm == LEDGER) and operation ~= RESET then
+  --> convert.exceeds
+end
 local ends = 0
-if same then
+if spared then
+  -- It stays.
+elseif same then
   -- Only the width of the counts has changed. A count that is too large for the new width is
   -- above twice the quota, too. It becomes 2^32-1, and counts as that if the quota is raised again.
-  converted, ends = false, expiry
+  ends = expiry
   if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
   if kind == LEDGER then
     --> ledger.keep
@@ -69,12 +83,16 @@ elseif kind == SLIDINGLOG or kind == CONCURRENCY then
 else                              -- SLIDINGLOG, CONCURRENCY; the record was no log before
   --> slidinglog.begin
 end
-local record = ''
-if ends > 0 then
-  record = pack(writes, '', head, ends, x, y, entries)
-  state = at + #head
+full = burst
+if not spared then
+  converted = converted or not (same or foreign)
+  local record = ''
+  if ends > 0 then
+    record = pack(writes, '', head, ends, x, y, entries)
+    state = at + #head
+  end
+  value = sub(value, 1, at - 1) .. record .. sub(value, stop)
 end
-value = sub(value, 1, at - 1) .. record .. sub(value, stop)
 
 --# foreign
 -- A refund of what was charged under other numbers than those of the record. Units beyond the burst
@@ -94,4 +112,47 @@ foreign = ''
 if foreignEnds > now then
   expiry = foreignEnds
   foreign = sub(value, at, used - 8) .. pack('<I7', expiry) .. sub(value, used, stop - 1)
+end
+
+--# exceeds
+local unit = algorithm == TOKENBUCKET and unpack('<I' .. floor(byte(head, 9) / 16), head, 10) or 1
+local holds = floor(full / unit)
+local latest = algorithm == FIXEDWINDOW and now + 2 * per or farthest
+local over = expiry
+if kind == SLIDINGWINDOW and x == 0 and now < expiry - oldUnit * oldTick then
+  over = expiry - oldUnit * oldTick -- all of it was in the window before
+end
+local twice = operation == CHARGE and 2 or 1
+if over > latest or units < holds or units == holds and rest == 0 then
+  -- It is converted as it is, or as far as it fits.
+elseif units < twice * holds or units == twice * holds and rest == 0 then
+  full = twice * full             -- restored below
+else
+  spared, sparedTo, sparedFor, sparedOne = expiry, stop, over - now, over - now
+end
+if spared and kind == TOKENBUCKET then
+  local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
+  local whole = expiry / oldTick - floor(now / oldTick) - (fraction > 0 and 1 or 0)
+  local drained = floor((capacity - unit) / unit) * oldUnit - fraction
+  sparedOne = (whole - floor(drained / oldRate)) * oldTick
+  drained = floor((capacity - cost) / unit) * oldUnit - fraction
+  sparedFor = (whole - floor(drained / oldRate)) * oldTick
+end
+
+--# spared
+if operation > PEEK or cost == 0 or cost > capacity then sparedFor = sparedOne end
+if operation <= PEEK and cost > 0 then fits = 0 end
+ends, expires = nil, spared
+local beyond = 4503599627370496   -- 2^52: see beyond in core/store/foreign.go
+local sparedTicks = math.ceil(sparedFor / tick)
+if algorithm == TOKENBUCKET then
+  answer = pack('<c0BI7I7', sub(answer, 1, answered), fits, sparedTicks, beyond)
+elseif algorithm == SLIDINGWINDOW then
+  answer = pack('<c0BI7I7I7', sub(answer, 1, answered), fits, beyond, 0, math.max(2 * per - sparedTicks, 0))
+elseif algorithm == SLIDINGLOG then
+  answer = pack('<c0B', sub(answer, 1, answered), fits)
+    .. string.rep(pack('<I7I7I7I7', full, sparedFor, sparedFor, sparedFor), operation == TAKE and 2 or 1)
+else                              -- FIXEDWINDOW, CALENDAR, CONCURRENCY
+  if algorithm == CONCURRENCY then sparedFor = math.min(sparedFor, per) end
+  answer = pack('<c0BI7I7', sub(answer, 1, answered), fits, full, sparedFor)
 end

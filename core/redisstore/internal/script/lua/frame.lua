@@ -134,6 +134,7 @@ repeat
       for _ = 1, checks do
         local foreign             -- the record as it stays, if it was not written under the numbers of a refund
         local foreignEnds         -- and when it expires
+        local spared, sparedTo, sparedFor, sparedOne -- of a record that counts more than these numbers hold: see convert
         if not known then
           --> parse
         end
@@ -141,6 +142,9 @@ repeat
         --> find
 
         --> read
+        if spared then
+          at, held = sparedTo, math.max(held, spared)
+        end
 
         -- The algorithm's piece brings the state to now and appends the check's reading to answer.
         -- In a take or peek it sets fits, how many of the equal requests the check has room for,

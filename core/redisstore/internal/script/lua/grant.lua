@@ -2,7 +2,7 @@
 --
 -- check   after the algorithm's piece has decided a check
 --         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free, bar, cost,
---                 foreign, foreignEnds,
+--                 foreign, foreignEnds, spared, sparedFor,
 --                 mark, shadow, operation, penalties, pass
 --         sets:   grant, answer, exceeded; built, last, dirty, missed
 -- group   after all checks of a group: decides what its keys hold
@@ -11,6 +11,9 @@
 --                 if nothing is to be written, and 0 if the key is to be deleted
 
 --# check
+if spared then
+  --> convert.spared
+end
 -- Denied while a charge may still be given back: that may be over in a moment.
 local tentative
 if bar then
@@ -43,6 +46,7 @@ if mark and operation == TAKE and (fits == 0 or free) then
   pending[mark][6] = false        -- not dirty: the mark stays as it is
 end
 if operation == RESET and state then ends = 0 end
+if operation == REFUND and state and expires == 0 and head == HOLD then ends = 0 end -- else it counts if the clock is set back
 if foreign then ends, dirty = nil, true end
 
 -- The record as it will be if the group is granted.

@@ -314,6 +314,7 @@ repeat
       for _ = 1, checks do
         local foreign             -- the record as it stays, if it was not written under the numbers of a refund
         local foreignEnds         -- and when it expires
+        local spared, sparedTo, sparedFor, sparedOne -- of a record that counts more than these numbers hold: see convert
         if not known then
           --> parse
           algorithm, tick, per, capacity, cost, offset, head, askAt = unpack('<BdddddBc0', ask, askAt)
@@ -490,8 +491,6 @@ repeat
                 expiry = foreignEnds
                 foreign = sub(value, at, used - 8) .. pack('<I7', expiry) .. sub(value, used, stop - 1)
               end
-            else
-              converted = true
             end
             if foreign == '' then
               units = 0
@@ -532,11 +531,40 @@ repeat
               if gone > 0 then entries = sub(entries, gone + 1) end
               units = x
             end
+            local burst = full
+            if not (same or logs or foreign or kind == LEDGER or algorithm == LEDGER) and operation ~= RESET then
+              --> convert.exceeds
+              local unit = algorithm == TOKENBUCKET and unpack('<I' .. floor(byte(head, 9) / 16), head, 10) or 1
+              local holds = floor(full / unit)
+              local latest = algorithm == FIXEDWINDOW and now + 2 * per or farthest
+              local over = expiry
+              if kind == SLIDINGWINDOW and x == 0 and now < expiry - oldUnit * oldTick then
+                over = expiry - oldUnit * oldTick -- all of it was in the window before
+              end
+              local twice = operation == CHARGE and 2 or 1
+              if over > latest or units < holds or units == holds and rest == 0 then
+                -- It is converted as it is, or as far as it fits.
+              elseif units < twice * holds or units == twice * holds and rest == 0 then
+                full = twice * full             -- restored below
+              else
+                spared, sparedTo, sparedFor, sparedOne = expiry, stop, over - now, over - now
+              end
+              if spared and kind == TOKENBUCKET then
+                local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
+                local whole = expiry / oldTick - floor(now / oldTick) - (fraction > 0 and 1 or 0)
+                local drained = floor((capacity - unit) / unit) * oldUnit - fraction
+                sparedOne = (whole - floor(drained / oldRate)) * oldTick
+                drained = floor((capacity - cost) / unit) * oldUnit - fraction
+                sparedFor = (whole - floor(drained / oldRate)) * oldTick
+              end
+            end
             local ends = 0
-            if same then
+            if spared then
+              -- It stays.
+            elseif same then
               -- Only the width of the counts has changed. A count that is too large for the new width is
               -- above twice the quota, too. It becomes 2^32-1, and counts as that if the quota is raised again.
-              converted, ends = false, expiry
+              ends = expiry
               if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
               if kind == LEDGER then
                 --> ledger.keep
@@ -604,12 +632,16 @@ repeat
               x, y = min(units + (rest > 0 and 1 or 0), full), 1
               if x > 0 then entries, ends = pack('<I7I2', now, x), now + per end
             end
-            local record = ''
-            if ends > 0 then
-              record = pack(writes, '', head, ends, x, y, entries)
-              state = at + #head
+            full = burst
+            if not spared then
+              converted = converted or not (same or foreign)
+              local record = ''
+              if ends > 0 then
+                record = pack(writes, '', head, ends, x, y, entries)
+                state = at + #head
+              end
+              value = sub(value, 1, at - 1) .. record .. sub(value, stop)
             end
-            value = sub(value, 1, at - 1) .. record .. sub(value, stop)
           elseif other == limit then
             at = stop
           end
@@ -690,6 +722,9 @@ repeat
             end
             if not begun then expires, x, y, entries, strikes, level = 0, 0, 0, '', 0, 0 end
           end
+        end
+        if spared then
+          at, held = sparedTo, math.max(held, spared)
         end
 
         -- The algorithm's piece brings the state to now and appends the check's reading to answer.
@@ -1129,6 +1164,25 @@ repeat
         end
 
         --> grant.check
+        if spared then
+          --> convert.spared
+          if operation > PEEK or cost == 0 or cost > capacity then sparedFor = sparedOne end
+          if operation <= PEEK and cost > 0 then fits = 0 end
+          ends, expires = nil, spared
+          local beyond = 4503599627370496   -- 2^52: see beyond in core/store/foreign.go
+          local sparedTicks = math.ceil(sparedFor / tick)
+          if algorithm == TOKENBUCKET then
+            answer = pack('<c0BI7I7', sub(answer, 1, answered), fits, sparedTicks, beyond)
+          elseif algorithm == SLIDINGWINDOW then
+            answer = pack('<c0BI7I7I7', sub(answer, 1, answered), fits, beyond, 0, math.max(2 * per - sparedTicks, 0))
+          elseif algorithm == SLIDINGLOG then
+            answer = pack('<c0B', sub(answer, 1, answered), fits)
+              .. string.rep(pack('<I7I7I7I7', full, sparedFor, sparedFor, sparedFor), operation == TAKE and 2 or 1)
+          else                              -- FIXEDWINDOW, CALENDAR, CONCURRENCY
+            if algorithm == CONCURRENCY then sparedFor = math.min(sparedFor, per) end
+            answer = pack('<c0BI7I7', sub(answer, 1, answered), fits, full, sparedFor)
+          end
+        end
         -- Denied while a charge may still be given back: that may be over in a moment.
         local tentative
         if bar then
@@ -1165,6 +1219,7 @@ repeat
           pending[mark][6] = false        -- not dirty: the mark stays as it is
         end
         if operation == RESET and state then ends = 0 end
+        if operation == REFUND and state and expires == 0 and head == HOLD then ends = 0 end -- else it counts if the clock is set back
         if foreign then ends, dirty = nil, true end
 
         -- The record as it will be if the group is granted.
