@@ -60,11 +60,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, error)
 	if err != nil && (!config.StartWithoutLedger || !isAway(err)) {
 		return nil, fmt.Errorf("weblimit: quota: making the tables: %w", err)
 	}
-	b, failed := newBook(config, l, usualPatience)
-	if failed == nil && err != nil {
-		b.health.failed(err)
-	}
-	return b, failed
+	return newBook(config, l, usualPatience, err)
 }
 
 // InMemory returns a book whose truth is in the memory of this process, for tests and
@@ -73,7 +69,7 @@ func InMemory(config Config) *Book {
 	if err := config.complete(); err != nil {
 		panic(err)
 	}
-	b, err := newBook(config, newMemoryLedger(config.Levels), endlessPatience)
+	b, err := newBook(config, newMemoryLedger(config.Levels), endlessPatience, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -97,8 +93,9 @@ func makeBook(config Config, l ledger, p patience) (*Book, error) {
 	return b, nil
 }
 
-// newBook returns a book with a ledger. config is complete.
-func newBook(config Config, l ledger, p patience) (*Book, error) {
+// newBook returns a book with a ledger. config is complete. away says why the ledger is away, or is nil: then it is asked
+// nothing yet, since it may not even have tables.
+func newBook(config Config, l ledger, p patience, away error) (*Book, error) {
 	b, err := makeBook(config, l, p)
 	if err != nil {
 		return nil, err
@@ -106,14 +103,19 @@ func newBook(config Config, l ledger, p patience) (*Book, error) {
 	if err := config.Store.Registry().OnRegister(b.rules.register); err != nil {
 		return nil, err
 	}
-	err = b.openReceivers()
-	if err != nil && (!config.StartWithoutLedger || !isAway(err)) {
-		return nil, err
+	if away == nil {
+		away = b.openReceivers()
+		if away != nil && (!config.StartWithoutLedger || !isAway(away)) {
+			return nil, away
+		}
+	}
+	if away != nil {
+		b.health.failed(away)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.stop = cancel
-	b.couriers.start(ctx, b, err == nil)
-	b.senders.start(ctx, b, err == nil)
+	b.couriers.start(ctx, b, away == nil)
+	b.senders.start(ctx, b, away == nil)
 	b.running.Go(func() { b.flusher.run(ctx) })
 	b.running.Go(func() { b.tenants.listen(ctx) })
 	return b, nil

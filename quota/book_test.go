@@ -69,7 +69,7 @@ func bookWith(t *testing.T, l ledger, c Config, p patience) *Book {
 	if c.FlushEvery == maxFlushEvery { // only the test itself flushes
 		c.FlushEvery = time.Hour
 	}
-	b := must.Get(newBook(c, l, p))(t)
+	b := must.Get(newBook(c, l, p, nil))(t)
 	t.Cleanup(func() { closeBook(t, b) })
 	return b
 }

@@ -45,7 +45,7 @@ func TestLimitsThatWouldNotBeBilled(t *testing.T) {
 	must.Get(core.New(core.Config{Store: before, Limits: []core.Limit{plan.By(tenant)}}))(t)
 	config := Config{Store: before}
 	must.OK(t, config.complete())
-	check.Fails(t, "a book over a limit that is counted beside it", check.ErrorOf(newBook(config, newMemoryLedger(defaultLevels), endlessPatience)), "where nothing is billed")
+	check.Fails(t, "a book over a limit that is counted beside it", check.ErrorOf(newBook(config, newMemoryLedger(defaultLevels), endlessPatience, nil)), "where nothing is billed")
 }
 
 // A tenant whose plan holds less than a request costs is denied, and not counted by the limit's own numbers.

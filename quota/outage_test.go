@@ -11,6 +11,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
@@ -259,6 +261,34 @@ func TestStartWithoutPostgreSQL(t *testing.T) {
 	server.Restart(t)
 	b.flusher.present(t.Context()) // as it does by itself every five seconds
 	knows(t, limiter, "tenant:acme")
+}
+
+// A standby can be so far behind that it has no tables yet. An application starts there, too, and sends its notices once
+// there are.
+func TestStartOnAStandbyWithoutTables(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Shared(t).Database(t)
+	pool := connect(t, database)
+	config := must.Get(pgxpool.ParseConfig(database))(t)
+	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "off" // for what turns it on and off
+	admin := must.Get(pgxpool.NewWithConfig(t.Context(), config))(t)
+	t.Cleanup(admin.Close)
+	readOnly := func(on string) {
+		must.Do(admin.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %q SET default_transaction_read_only = %s", config.ConnConfig.Database, on)))(t)
+		pool.Reset()
+	}
+	readOnly("on")
+	sent := make(chan Notice, 10)
+	m := fresh()
+	b := must.Get(Open(t.Context(), pool, Config{Store: m, FlushEvery: 50 * time.Millisecond, Timeout: time.Minute, StartWithoutLedger: true, Notices: []Channel{{
+		Name: "mail", Backoff: 10 * time.Millisecond, Deliver: func(_ context.Context, n Notice) error { sent <- n; return nil },
+	}}}))(t)
+	t.Cleanup(func() { closeBook(t, b) })
+	limiter := limiterOn(t, b.Store(), monthly(100))
+	readOnly("off")
+	knows(t, limiter, "tenant:acme")
+	limiter.AllowKeyAtMost(t.Context(), "tenant:acme", 100) // what is left of the plan
+	check.Equal(t, "tenant of the notice", (<-sent).Tenant, "tenant:acme")
 }
 
 // While the ledger is away, requests do not ask it: one probe at a time does.

@@ -105,11 +105,11 @@ func TestAStandbyTakesOver(t *testing.T) {
 	}
 	must.OK(t, s.spend(300, 5))
 	flush()
-	wait.Until(t, "the standby has received all", func() bool {
-		const diff = "SELECT pg_last_wal_replay_lsn() >= '%s'::pg_lsn"
-		lsn := primary.Exec(t, "", "SELECT pg_current_wal_lsn()")
-		return standby.Exec(t, "", fmt.Sprintf(diff, lsn)) == "t"
-	})
+	written := primary.Exec(t, "", "SELECT pg_current_wal_lsn()")
+	replayed := func() bool {
+		return standby.Exec(t, "", fmt.Sprintf("SELECT pg_last_wal_replay_lsn() >= '%s'::pg_lsn", written)) == "t"
+	}
+	wait.Until(t, "the standby has received all", replayed)
 
 	// Tools read from a standby.
 	reading := poolOfBoth(t, standby, standby, "any")
@@ -126,6 +126,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 	primary.Kill()
 	must.OK(t, s.spend(300, 1)) // Redis goes on
 	standby.Restart(t)
+	wait.Until(t, "the standby has replayed again what it had received", replayed)
 
 	// An application that starts while there is nothing but a standby serves what Redis knows.
 	late := config
