@@ -71,6 +71,10 @@ func (l *limit) counts(ctx context.Context, s Store, key string, checks []Check)
 	if clientkeys.Match(l.kind(), string(checks[0].Key)) {
 		return nil
 	}
+	if kinds, former := clientkeys.Former(l.kind(), s.Registry().KeysBefore(l.rule.Name), string(checks[0].Key)); former {
+		return fmt.Errorf("weblimit: limit %q counts by %s now, and no more by %s, so a block of %q would block nobody; a key of it looks like %q",
+			l.rule.Name, l.key.Kind(), kinds, key, clientkeys.Example(l.kind()))
+	}
 	var results [1]Result
 	if err := s.Peek(ctx, checks, results[:]); err != nil {
 		return err
@@ -78,8 +82,12 @@ func (l *limit) counts(ctx context.Context, s Store, key string, checks []Check)
 	if results[0].Blocked || results[0].Remaining < l.rule.Burst {
 		return nil // AllowKey has counted it
 	}
-	return fmt.Errorf("weblimit: limit %q counts by %s, so a block of %q would block nobody; a key of it looks like %q, as keyfuncs.Encode writes it",
-		l.rule.Name, l.key.Kind(), key, clientkeys.Example(l.kind()))
+	how := "as keyfuncs.Encode writes it"
+	if strings.Contains(l.key.Kind(), "secret(") {
+		how = "the hash that Func.Append of its key function makes under the secret"
+	}
+	return fmt.Errorf("weblimit: limit %q counts by %s, so a block of %q would block nobody; a key of it looks like %q, %s",
+		l.rule.Name, l.key.Kind(), key, clientkeys.Example(l.kind()), how)
 }
 
 // Unblock ends the blocks of key under all limits of the limiter, for all processes, and forgets its

@@ -102,6 +102,10 @@ func (h *Handler) act(r *request, prepare func(*actionRequest) (action, *problem
 		}
 		ask.Limit = limits[0].Rule.Name
 	}
+	if kinds, former := h.former(&limits[0], key); former && a.name == "block" {
+		return &problem{http.StatusUnprocessableEntity, fmt.Sprintf("The limit %s counts by %s now, and no more by %s, so this would block nobody. A key looks like %s.",
+			ask.Limit, limits[0].Keys, kinds, clientkeys.Example(limits[0].Keys))}
+	}
 	rules := make([]*store.Rule, len(limits))
 	for i := range limits {
 		rules[i] = &limits[i].Rule

@@ -45,7 +45,8 @@ type blockJSON struct {
 	Key   string    `json:"key"`
 	Label string    `json:"label,omitempty"`
 	Until time.Time `json:"until"`
-	Level int64     `json:"level"` // blocks in a row; 0 for those set by hand
+	Level int64     `json:"level"`          // blocks in a row; 0 for those set by hand
+	Idle  string    `json:"idle,omitempty"` // why it blocks nobody now
 }
 
 func (h *Handler) serveBlocks(r *request) *problem {
@@ -72,9 +73,22 @@ func (h *Handler) makeBlocks(ctx context.Context) (*blocksJSON, time.Duration) {
 			list.More = true
 			break
 		}
-		list.Blocks = append(list.Blocks, blockJSON{blocked.Limit, blocked.Key, h.labels.of(blocked.Key), blocked.Until, blocked.Level})
+		list.Blocks = append(list.Blocks, blockJSON{blocked.Limit, blocked.Key, h.labels.of(blocked.Key), blocked.Until, blocked.Level, h.idle(declarations, &blocked)})
 	}
 	return list, max(blocksFor, blocksRest*time.Since(list.At))
+}
+
+// idle says why a block blocks nobody, if a policy file has changed what the limit counts by; or "". The
+// block is in force again when the key comes back, and still is on instances that have the old file.
+func (h *Handler) idle(declarations []store.Declaration, b *store.Blocked) string {
+	at := slices.IndexFunc(declarations, func(d store.Declaration) bool { return d.Rule.Name == b.Limit })
+	if at < 0 {
+		return ""
+	}
+	if _, former := h.former(&declarations[at], b.Key); former {
+		return "the limit counts by " + declarations[at].Keys + " now"
+	}
+	return ""
 }
 
 // note remembers an action, so that it shows at once.

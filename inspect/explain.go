@@ -127,6 +127,9 @@ func (h *Handler) explainPart(ctx context.Context, k *keyJSON, declarations []st
 		}
 		state := stateOf(d, check.Cost, result, &accounts[i], client)
 		state.Versions = versionsIn(s, d.Rule.Name)
+		if kinds, former := h.former(d, k.Key); former {
+			state.retire(d, kinds)
+		}
 		k.Limits = append(k.Limits, state)
 	}
 	return nil

@@ -131,6 +131,12 @@ func counts(among []store.Declaration, key string) bool {
 	return slices.ContainsFunc(among, func(d store.Declaration) bool { return clientkeys.Match(d.Keys, key) })
 }
 
+// former returns of what kinds a limit counted a key before a policy file changed them, if it counts such
+// keys no more.
+func (h *Handler) former(d *store.Declaration, key string) (kinds string, ok bool) {
+	return clientkeys.Former(d.Keys, h.config.Store.Registry().KeysBefore(d.Rule.Name), key)
+}
+
 // noKey says why a text is no key of the limits, and what one looks like.
 func noKey(text string, among []store.Declaration) string {
 	var kinds, examples []string
@@ -144,8 +150,12 @@ func noKey(text string, among []store.Declaration) string {
 	if len(among) == 1 {
 		what = "The limit " + among[0].Rule.Name + " counts"
 	}
-	return fmt.Sprintf("%s by %s, and %q has used nothing of it: nothing was done. A key looks like %s.",
-		what, inWords(kinds, "or"), shorten(text), inWords(examples, "or"))
+	secret := ""
+	if strings.Contains(strings.Join(kinds, " "), "secret(") {
+		secret = " Keys under a secret are told by their hash: copy one from a list of clients."
+	}
+	return fmt.Sprintf("%s by %s, and %q has used nothing of it: nothing was done. A key looks like %s.%s",
+		what, inWords(kinds, "or"), shorten(text), inWords(examples, "or"), secret)
 }
 
 // inWords returns "a, b or c".

@@ -87,6 +87,12 @@ func stateOf(d *store.Declaration, cost int64, result *store.Result, account *st
 	return state
 }
 
+// retire says that a limit counts such keys no more: what the store has of them denies nobody.
+func (s *stateJSON) retire(d *store.Declaration, kinds string) {
+	s.State, s.RetryAfterMS, s.BlockedUntil = "allowed", 0, time.Time{}
+	s.Why = fmt.Sprintf("Not counted any more: the limit counts by %s now, and no more by %s.", d.Keys, kinds)
+}
+
 func stateWord(d *store.Declaration, cost int64, result *store.Result) string {
 	switch {
 	case result.Blocked:

@@ -64,7 +64,7 @@ func (f Func) Repeated(r Request) string {
 }
 
 // Kind says what the key is made of: "ip", "user", "apikey", "header.x-tenant",
-// "join(ip,route)", "first(user,ip)". It is fixed when the Func is built and holds
+// "join(ip,route)", "first(user,ip)", and "secret(user)" with [Func.WithSecret]. It is fixed when the Func is built and holds
 // nothing of any request, so it can be used in metrics and logs. It is "" if Err is not
 // nil.
 func (f Func) Kind() string { return f.kind }

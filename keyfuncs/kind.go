@@ -15,6 +15,7 @@ const (
 	kindAll     = "all"
 	kindJoin    = "join"    // only as "join#": a Join shortened to its hash
 	kindFirst   = "first"   // only in Func.Kind
+	kindSecret  = "secret"  // only in Func.Kind, with what is hashed under a secret in parentheses
 	kindKey     = "key"     // only as "key#": a key of the application, hashed
 	kindInvalid = "invalid" // only as "invalid#": Encode with an invalid kind
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"strings"
 )
 
 // minSecret is the least length of a secret, in bytes: 128 bits if they are random.
@@ -35,6 +36,10 @@ func (f Func) WithSecret(secret []byte) Func {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Func.WithSecret: the secret has %d bytes, want %d or more", len(secret), minSecret)}
 	}
 	key := newHMACKey(secret)
+	if !strings.HasPrefix(f.kind, kindSecret+"(") {
+		lacks := f.lacks()
+		f.kind, f.lack = kindSecret+"("+f.kind+")", &lacks
+	}
 	read := f.read
 	f.read = func(dst []byte, r Request) ([]byte, Presence) {
 		start := len(dst)

@@ -39,7 +39,11 @@ func TestWithSecretIsHMAC(t *testing.T) {
 		} {
 			f := tt.f.WithSecret([]byte(secret))
 			wantKey(t, f, r, mac(secret, tt.kind, tt.message))
-			check.Equal(t, "Kind", f.Kind(), tt.f.Kind())
+			check.Equal(t, "Kind", f.Kind(), "secret("+tt.f.Kind()+")")
+			check.Equal(t, "Kind, twice under it", f.WithSecret([]byte(secret)).Kind(), f.Kind())
+			what, challenge := f.Lacks(&request{})
+			plain, asked := tt.f.Lacks(&request{})
+			check.All(t, "what a request lacks", []any{what, challenge}, plain, asked)
 		}
 	}
 }

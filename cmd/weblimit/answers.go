@@ -153,6 +153,7 @@ type blocksAnswer struct {
 		Label string    `json:"label"`
 		Until time.Time `json:"until"`
 		Level int64     `json:"level"`
+		Idle  string    `json:"idle"`
 	} `json:"blocks"`
 	More  bool   `json:"more"`
 	Error string `json:"error"`

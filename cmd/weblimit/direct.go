@@ -51,16 +51,7 @@ func openDirect(ctx context.Context, rdb redis.UniversalClient, prefix string, t
 	if err != nil {
 		return nil, err
 	}
-	var all []*top.Snapshot
-	var broken error
-	for _, data := range published {
-		snapshot := new(top.Snapshot)
-		if err := snapshot.UnmarshalBinary(data); err != nil {
-			broken = err
-			continue
-		}
-		all = append(all, snapshot)
-	}
+	all, broken := top.Published(published, time.Now())
 	if len(all) == 0 {
 		return nil, errors.Join(broken, nobody(prefix))
 	}
@@ -89,7 +80,7 @@ func (d *direct) declare(registry *store.Registry, s *top.Snapshot) {
 		l := &s.Limits[i]
 		rule, err := store.NewRule(l.Name, l.Numbers)
 		if err == nil {
-			err = registry.Register(store.Declaration{Rule: rule, Keys: l.Keys, Named: true, Shadow: l.Shadow})
+			err = declare(registry, store.Declaration{Rule: rule, Keys: l.Keys, Named: true, Shadow: l.Shadow}, l.KeysBefore)
 		}
 		if err != nil {
 			unknown = append(unknown, l.Name)
@@ -102,6 +93,20 @@ func (d *direct) declare(registry *store.Registry, s *top.Snapshot) {
 			"; ask an application, with --url"
 		d.note = strings.TrimPrefix(d.note+"; "+text, "; ")
 	}
+}
+
+// declare registers a limit as it is where policy files have changed what its keys are made of.
+func declare(registry *store.Registry, d store.Declaration, before []string) error {
+	var now []store.Declaration
+	for _, keys := range append(slices.Clone(before), d.Keys) {
+		next := d
+		next.Keys = keys
+		if err := registry.Replace(now, []store.Declaration{next}); err != nil {
+			return err
+		}
+		now = []store.Declaration{next}
+	}
+	return nil
 }
 
 // reading is an exchange to which nothing is published.

@@ -62,6 +62,9 @@ func writeBlocks(out *show.Out, list *blocksAnswer) {
 		if b.Level > 0 {
 			because = plural(b.Level, "block") + " in a row"
 		}
+		if b.Idle != "" {
+			because = "blocks nobody: " + b.Idle
+		}
 		t.Add(clientCell(b.Key, b.Label), show.Cell{Text: b.Limit}, show.Cell{Text: lasting(b.Until.Sub(list.At))},
 			show.Cell{Text: moment(b.Until)}, show.Cell{Text: because})
 	}

@@ -42,6 +42,15 @@ const (
 	// maxInstances bounds the list.
 	maxInstances = 1000
 
+	// maxList bounds the bytes of the list: a line has at most 64 of the name, and 15 more.
+	maxList = 80 * maxInstances
+
+	// maxCollected bounds what one Collect reads in all. It is what 1,000 instances publish at most.
+	maxCollected = maxInstances * (64 << 10)
+
+	// maxLifetime bounds how long a snapshot is visible.
+	maxLifetime = time.Hour
+
 	// collectAtOnce is how many snapshots one command reads, so that it does not hold up checks.
 	collectAtOnce = 8
 
@@ -57,6 +66,10 @@ var (
 	//go:embed lua/agree.lua
 	agreeSource string
 	agreeScript = exchangeScript{agreeSource, redis.NewScript(agreeSource).Hash()}
+
+	//go:embed lua/collect.lua
+	collectSource string
+	collectScript = exchangeScript{collectSource, redis.NewScript(collectSource).Hash()}
 )
 
 type exchangeScript struct{ source, hash string }
@@ -76,48 +89,62 @@ func (e *Exchange) Publish(ctx context.Context, instance string, snapshot []byte
 		return fmt.Errorf("weblimit: the name of an instance must be 1 to 64 bytes without white space and braces, got %q", instance)
 	case len(snapshot) > maxSnapshot:
 		return fmt.Errorf("weblimit: a snapshot must have at most %d bytes, got %d", maxSnapshot, len(snapshot))
-	case ttl < time.Millisecond || ttl > time.Hour:
+	case ttl < time.Millisecond || ttl > maxLifetime:
 		return fmt.Errorf("weblimit: a snapshot must be visible for 1ms to 1h, got %v", ttl)
 	}
-	reply, err := e.script(ctx, publishScript, []any{e.key("instances"), e.ofInstance(instance)}, instance, snapshot, ttl.Milliseconds(), maxInstances)
+	reply, err := e.script(ctx, publishScript, []any{e.key("instances"), e.ofInstance(instance)}, instance, snapshot, ttl.Milliseconds(), maxInstances, maxList, maxLifetime.Milliseconds())
 	if err == nil && reply != int64(1) {
 		err = fmt.Errorf("weblimit: %d instances publish snapshots already", maxInstances)
 	}
 	return err
 }
 
-// Collect returns the snapshots of all instances that have not expired. Beside an error it
+// Collect returns the snapshots of all instances that have not expired, 64 MB together at most. Beside an error it
 // returns what it could read.
 func (e *Exchange) Collect(ctx context.Context) (snapshots [][]byte, err error) {
-	list, err := e.do(ctx, func(ctx context.Context) redis.Cmder { return redis.NewStringCmd(ctx, "get", e.key("instances")) })
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
-	}
-	if err != nil {
+	list, err := e.read(ctx, maxList, e.key("instances"))
+	if err != nil || len(list) == 0 {
 		return nil, err
 	}
 	var keys []any
-	for line := range strings.Lines(list.(*redis.StringCmd).Val()) {
-		if instance, _, ok := strings.Cut(line, " "); ok && len(keys) < maxInstances {
+	for line := range strings.Lines(list[0]) {
+		if instance, _, ok := strings.Cut(line, " "); ok && len(instance) <= 64 && len(keys) < maxInstances {
 			keys = append(keys, e.ofInstance(instance))
 		}
 	}
-	for len(keys) > 0 {
+	for left := maxCollected; len(keys) > 0; {
 		n := min(collectAtOnce, len(keys))
-		args := append([]any{"mget"}, keys[:n]...)
-		keys = keys[n:]
-		cmd, err := e.do(ctx, func(ctx context.Context) redis.Cmder { return redis.NewSliceCmd(ctx, args...) })
+		some, err := e.read(ctx, maxSnapshot, keys[:n]...)
 		if err != nil {
 			return snapshots, err
 		}
-		for _, value := range cmd.(*redis.SliceCmd).Val() {
-			// Or it has expired. One that is too large was not published by Publish.
-			if snapshot, ok := value.(string); ok && len(snapshot) <= maxSnapshot {
-				snapshots = append(snapshots, []byte(snapshot))
+		keys = keys[n:]
+		for _, snapshot := range some {
+			if left -= len(snapshot); left < 0 {
+				return snapshots, fmt.Errorf("weblimit: the snapshots of all instances have more than %d bytes", maxCollected)
 			}
+			snapshots = append(snapshots, []byte(snapshot))
 		}
 	}
 	return snapshots, nil
+}
+
+// read returns the values of keys that have at most so many bytes.
+func (e *Exchange) read(ctx context.Context, most int, keys ...any) (values []string, err error) {
+	reply, err := e.script(ctx, collectScript, keys, most)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := reply.([]any)
+	if !ok {
+		return nil, fmt.Errorf("weblimit: Redis returned a %T for what instances have published", reply)
+	}
+	for _, value := range list {
+		if text, ok := value.(string); ok {
+			values = append(values, text)
+		}
+	}
+	return values, nil
 }
 
 // Agree returns the value that the first instance has proposed. It is kept for a day after the

@@ -88,7 +88,9 @@ func (r *Registry) change(less map[uint64]int, more []Declaration) {
 	if r.known == nil {
 		r.known = make(map[uint64]declared)
 	}
+	was := make(map[uint64]string, len(less)+len(more)) // what their keys were made of
 	for id, n := range less {
+		was[id] = r.known[id].Keys
 		switch d, ok := r.known[id]; {
 		case !ok:
 		case d.limiters <= n:
@@ -100,7 +102,13 @@ func (r *Registry) change(less map[uint64]int, more []Declaration) {
 	}
 	for i := range more {
 		id := more[i].Rule.id
+		if _, replaced := was[id]; !replaced {
+			was[id] = r.known[id].Keys
+		}
 		r.known[id] = declared{more[i], r.known[id].limiters + 1}
+	}
+	for id, keys := range was {
+		r.rekey(id, keys, r.known[id].Keys)
 	}
 }
 
@@ -115,6 +123,7 @@ func (r *Registry) Declarations() []Declaration {
 
 // Declared returns the declaration of the limit of that name, if there is one.
 func (r *Registry) Declared(name string) (Declaration, bool) {
+	r = r.Root()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d, ok := r.known[nameID(name)]

@@ -16,6 +16,7 @@ type Registry struct {
 
 	mu        sync.Mutex
 	known     map[uint64]declared       // by Rule.ID. Guarded by mu.
+	before    map[uint64][]string       // former Declaration.Keys, by Rule.ID; see KeysBefore. Guarded by mu.
 	attached  map[any]any               // Guarded by mu.
 	inspector Inspector                 // Guarded by mu.
 	swapper   Swapper                   // Guarded by mu.

@@ -190,7 +190,7 @@ async function showBlocks() {
     $('blocks-list').hidden = b.blocks.length === 0;
     const none = 'Nobody is blocked.';
     text($('blocks-note'), b.error || (b.more ? `The first ${number(b.blocks.length)}; there are more.` : b.blocks.length ? '' : none));
-    list($('blocks-list').querySelector('tbody'), b.blocks, (x) => x.limit + ' ' + x.key, (x) => el('tr', {}, el('td', {}, client(x.key, x.label)), el('td', {}, x.limit), el('td'),
+    list($('blocks-list').querySelector('tbody'), b.blocks, (x) => x.limit + ' ' + x.key + ' ' + (x.idle ?? ''), (x) => el('tr', {}, el('td', {}, client(x.key, x.label)), el('td', {}, x.limit + (x.idle ? `: blocks nobody, ${x.idle}` : '')), el('td'),
       el('td', { class: 'act' }, el('button', { type: 'button', class: 'small', data: { do: 'ask-unblock', key: x.key, limit: x.limit } }, 'Unblock', el('span', { class: 'quiet' }, ' ' + (x.label || x.key))))),
     (row, x) => { text(row.children[2], span(Date.parse(x.until) - clock.now())); row.children[3].firstChild.hidden = !mayAct; });
   } catch (e) { text($('blocks-note'), e.message); }

@@ -18,6 +18,20 @@ func Match(kinds, key string) bool {
 	return len(all) == 0 || slices.ContainsFunc(all, func(kinds []string) bool { return matches(kinds, key) })
 }
 
+// Former returns of what kinds a limit counted key before, if it counts such keys no more: what a store has
+// under them says nothing about requests.
+func Former(now string, before []string, key string) (kinds string, ok bool) {
+	if Match(now, key) {
+		return "", false
+	}
+	for _, kinds := range before {
+		if len(combinations(kinds)) > 0 && Match(kinds, key) {
+			return kinds, true
+		}
+	}
+	return "", false
+}
+
 // Meant returns the keys of a limit by kinds that text can stand for, in the form that stores have
 // them: the one key that it is, such as "ip:192.0.2.7", or else what it is as a value of each kind.
 // Limits by several kinds together have only whole keys, such as "ip:192.0.2.7|route:/login". What is a key
@@ -61,8 +75,8 @@ func ofAKind(text string) bool {
 // Kinds returns the kinds of which keys of one part are.
 func Kinds(kinds string) (single []string) {
 	for _, kinds := range combinations(kinds) {
-		if len(kinds) == 1 && kinds[0] != "all" && !slices.Contains(single, kinds[0]) {
-			single = append(single, kinds[0])
+		if len(kinds) == 1 && kinds[0] != "all" && !slices.Contains(single, strings.TrimSuffix(kinds[0], underSecret)) {
+			single = append(single, strings.TrimSuffix(kinds[0], underSecret))
 		}
 	}
 	return single
@@ -82,6 +96,8 @@ func Example(kinds string) string {
 			parts[i] = kind
 		case "ip":
 			parts[i] = "ip:192.0.2.7"
+		case strings.TrimSuffix(kind, underSecret) + underSecret: // of no client: to show the form
+			parts[i] = kind + "Qn9zJxS0m1uP3vK7yT5wRg"
 		case "route":
 			parts[i] = "route:/login"
 		default:
@@ -118,6 +134,9 @@ func whole(kinds []string, text string) (string, bool) {
 
 // part returns the part of a key that a value gives.
 func part(kind, value string) (string, bool) {
+	if strings.HasSuffix(kind, underSecret) {
+		return "", false // nobody here can hash it
+	}
 	if value = strings.TrimSpace(value); value == "" {
 		return "", false
 	}
@@ -155,13 +174,17 @@ func matchesPart(kind, part string) bool {
 	if kind == "all" {
 		return part == kind
 	}
+	if plain, secret := strings.CutSuffix(kind, underSecret); secret {
+		value, ok := strings.CutPrefix(part, plain+"#")
+		return ok && len(value) == hash
+	}
 	rest, ok := strings.CutPrefix(part, kind)
 	if len(rest) < 2 || !ok {
 		return false
 	}
 	switch value := rest[1:]; {
 	case rest[0] == '#':
-		return len(value) == hash // that of an address as well, under a secret
+		return kind != "ip" && len(value) == hash // without a secret no address is hashed
 	case rest[0] != ':':
 		return false
 	case kind == "ip":
@@ -206,8 +229,24 @@ func alternatives(text string) (all [][]string, rest string, ok bool) {
 	}
 }
 
-// oneOf reads a kind, first(…) or join(…).
+// underSecret marks a kind whose values are hashed under a secret, which only the limit's processes have.
+const underSecret = "#"
+
+// oneOf reads a kind, first(…), join(…) or secret(…).
 func oneOf(text string) (all [][]string, rest string, ok bool) {
+	if inside, found := strings.CutPrefix(text, "secret("); found {
+		if all, rest, ok = oneOf(inside); ok {
+			rest, ok = strings.CutPrefix(rest, ")")
+		}
+		for _, kinds := range all {
+			for i, kind := range kinds {
+				if kind != "all" {
+					kinds[i] = strings.TrimSuffix(kind, underSecret) + underSecret
+				}
+			}
+		}
+		return all, rest, ok
+	}
 	if inside, found := strings.CutPrefix(text, "first("); found {
 		if all, rest, ok = alternatives(inside); ok {
 			rest, ok = strings.CutPrefix(rest, ")")

@@ -119,19 +119,15 @@ func (t *Tracker) Collect(ctx context.Context) (*Snapshot, error) {
 	if t.config.Exchange == nil {
 		return mine, nil
 	}
-	published, err := t.config.Exchange.Collect(ctx)
+	data, err := t.config.Exchange.Collect(ctx)
 	all := []*Snapshot{mine}
-	for _, data := range published {
-		s := new(Snapshot)
-		if broken := s.UnmarshalBinary(data); broken != nil {
-			err = errors.Join(err, broken)
-			continue
-		}
-		if len(s.Instances) != 1 || s.Instances[0].Name != t.config.Instance {
+	others, broken := Published(data, mine.Instances[0].At)
+	for _, s := range others {
+		if s.Instances[0].Name != t.config.Instance {
 			all = append(all, s)
 		}
 	}
-	return Merge(all...), err
+	return Merge(all...), errors.Join(err, broken)
 }
 
 // Close stops counting and publishing, and waits for the goroutine of New to end. What was

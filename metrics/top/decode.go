@@ -59,7 +59,12 @@ func (d *decoder) snapshot(size int) (s Snapshot) {
 		return s
 	}
 	d.base = tickOf(s.Instances[0].At)
-	for range d.number(20) {
+	n := d.number(20)
+	if n > maxLimits {
+		d.fail("%d limits", n)
+		return s
+	}
+	for range n {
 		s.Limits = append(s.Limits, d.limit())
 		if n := len(s.Limits); n > 1 && s.Limits[n-1].Name <= s.Limits[n-2].Name {
 			d.fail("its limits are in no order")
@@ -73,7 +78,7 @@ func (d *decoder) limit() (l Limit) {
 	l.Quota, l.Burst, l.Window = d.count(), d.count(), d.duration()
 	flags := d.byte()
 	l.Shadow, l.Use.most = flags&flagShadow != 0, flags&flagMost != 0
-	if flags > flagShadow|flagMost|flagKeys {
+	if flags > flagShadow|flagMost|flagKeys|flagBefore {
 		d.fail("unknown flags")
 	}
 	if flags&flagKeys != 0 {
@@ -82,14 +87,29 @@ func (d *decoder) limit() (l Limit) {
 			d.fail("keys that are made of nothing")
 		}
 	}
+	if flags&flagBefore != 0 {
+		n := d.number(2)
+		if n == 0 || n > maxBefore {
+			d.fail("keys that were made of %d kinds before", n)
+		}
+		for range min(n, maxBefore) {
+			l.KeysBefore = append(l.KeysBefore, d.ascii(maxKinds))
+		}
+	}
 	l.Versions = d.versions()
 	l.Numbers = d.numbers(&l)
 	n := d.number(12)
 	if n > 0 {
 		l.Clients = make([]Client, 0, n)
 	}
+	seen := make(map[string]bool, n)
 	for range n {
-		l.Clients = append(l.Clients, d.client())
+		c := d.client()
+		if seen[c.Key] {
+			d.fail("a client that is there twice")
+		}
+		seen[c.Key] = true
+		l.Clients = append(l.Clients, c)
 	}
 	l.Rates = Rates{d.series(secondsStep), d.series(minutesStep)}
 	d.use(&l.Use)
@@ -211,7 +231,7 @@ func (d *decoder) uvarint() uint64 {
 	return n
 }
 
-// maxCount bounds all numbers, so that sums over a thousand instances don't overflow.
+// maxCount bounds all numbers, and their sums.
 const maxCount = 1 << 53
 
 // count reads a number. One that is too large becomes the largest.

@@ -20,7 +20,7 @@ import (
 //	health     see Health.append
 //	limits     number | limit | …
 //	limit      name | algorithm | quota | burst | nanoseconds of the window | flags
-//	           | what its keys are made of, if the flags say so | versions | numbers | clients | seconds | minutes | use
+//	           | what its keys are made of, and were before, if the flags say so | versions | numbers | clients | seconds | minutes | use
 //	clients    number | client | …
 //	client     key | minute: requests, denied, would deny | hour: the same
 //	           | used, in millionths | when | seen | denial
@@ -49,11 +49,16 @@ const (
 	flagShadow = 1 << iota
 	flagMost
 	flagKeys
+	flagBefore
 )
 
-// maxKinds is how many bytes the text of what a limit's keys are made of has at most. A longer one is
-// left out.
-const maxKinds = 256
+const (
+	// maxKinds is how many bytes the text of what a limit's keys are made of has at most. A longer one is
+	// left out.
+	maxKinds = 256
+
+	maxBefore = 4 // such texts of what they were made of before
+)
 
 // MarshalBinary encodes the snapshot. The encoding has a version: later releases read it,
 // and an older one that can't says so.
@@ -127,9 +132,18 @@ func (l *Limit) append(dst []byte, base tick) []byte {
 	if l.Keys != "" {
 		flags |= flagKeys
 	}
+	if len(l.KeysBefore) > 0 {
+		flags |= flagBefore
+	}
 	dst = append(dst, flags)
 	if l.Keys != "" {
 		dst = appendText(dst, l.Keys)
+	}
+	if len(l.KeysBefore) > 0 {
+		dst = binary.AppendUvarint(dst, uint64(len(l.KeysBefore)))
+		for _, kinds := range l.KeysBefore {
+			dst = appendText(dst, kinds)
+		}
 	}
 	dst = appendVersions(dst, l.Versions)
 	dst = appendNumbers(dst, l.Name, &l.Numbers)

@@ -19,7 +19,7 @@ func Merge(snapshots ...*Snapshot) *Snapshot {
 			continue
 		}
 		merged.Instances = append(merged.Instances, s.Instances...)
-		merged.Uncounted += s.Uncounted
+		merged.Uncounted = plus(merged.Uncounted, s.Uncounted)
 		for i := range s.Limits {
 			limits[s.Limits[i].Name] = append(limits[s.Limits[i].Name], &s.Limits[i])
 		}
@@ -41,14 +41,12 @@ func mergeLimits(several []*Limit) Limit {
 		if merged.Quota == 0 { // it has decided in outages only
 			merged.Algorithm, merged.Quota, merged.Burst, merged.Window, merged.Shadow = l.Algorithm, l.Quota, l.Burst, l.Window, l.Shadow
 		}
-		if merged.Keys == "" {
-			merged.Keys = l.Keys
-		}
 		if merged.Numbers.Quota == 0 {
 			merged.Numbers = l.Numbers
 		}
 		merged.Versions = mergeVersions(slices.Clip(merged.Versions), l.Versions)
 	}
+	merged.Keys, merged.KeysBefore = mergeKinds(several), mergeBefore(several)
 	n := 0
 	for _, l := range several {
 		n += len(l.Clients)
@@ -88,10 +86,14 @@ func (c *Client) add(other *Client) {
 }
 
 func (c *Counts) add(other Counts) {
-	c.Requests += other.Requests
-	c.Denied += other.Denied
-	c.WouldDeny += other.WouldDeny
+	c.Requests = plus(c.Requests, other.Requests)
+	c.Denied = plus(c.Denied, other.Denied)
+	c.WouldDeny = plus(c.WouldDeny, other.WouldDeny)
 }
+
+// plus adds counts, which never get larger than one that is decoded: however many there are, of whatever
+// instances say, no sum wraps round.
+func plus(a, b int64) int64 { return min(a+b, maxCount) }
 
 // maxLag is by how much a series may end before that of most instances, and still decide where the
 // sum ends. An instance whose clock is wrong by more must not hide what the others have counted.
@@ -122,9 +124,9 @@ func mergeSeries(several []*Series) Series {
 		shift := int64(s.Start.Sub(sum.Start) / sum.Step)
 		for i := range s.Allowed {
 			if at := int64(i) + shift; at >= 0 && at < int64(n) {
-				sum.Allowed[at] += s.Allowed[i]
-				sum.Denied[at] += s.Denied[i]
-				sum.WouldDeny[at] += s.WouldDeny[i]
+				sum.Allowed[at] = plus(sum.Allowed[at], s.Allowed[i])
+				sum.Denied[at] = plus(sum.Denied[at], s.Denied[i])
+				sum.WouldDeny[at] = plus(sum.WouldDeny[at], s.WouldDeny[i])
 			}
 		}
 	}
@@ -157,7 +159,7 @@ func mergeUse(several []*Use) Use {
 			if merged.most {
 				peaks[id] = max(peaks[id], u.sizes[i])
 			} else {
-				peaks[id] += u.sizes[i]
+				peaks[id] = plus(peaks[id], u.sizes[i])
 			}
 		}
 	}

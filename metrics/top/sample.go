@@ -170,5 +170,6 @@ const idShift = 16
 func (u *Use) sumUp() {
 	u.Peaks = slices.Clone(u.sizes)
 	slices.Sort(u.Peaks)
-	u.Clients = int64(len(u.ids)) << min(u.level, 40)
+	level := min(u.level, 40)
+	u.Clients = min(int64(len(u.ids)), maxCount>>level) << level
 }

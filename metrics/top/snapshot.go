@@ -53,12 +53,18 @@ type Limit struct {
 	Versions []string
 
 	// Keys says what the limit's keys are made of, such as "ip" or "first(user,ip)": the kind of
-	// its key function. It is "" if that is not known.
+	// its key function. It is "" if that is not known. Where instances have different ones, as while
+	// a new version of a policy file reaches one after the other, it has all of them.
 	Keys string
+
+	// KeysBefore says what the keys were made of before a policy file changed them, in the lifetime of
+	// the instances. Clients with such keys can still be on the lists for up to two hours.
+	KeysBefore []string
 
 	// Numbers are all numbers of the limit, of which store.NewRule makes its rule: for commands
 	// that read or change what the store keeps without having the limit. They are zero if
-	// they are not known, as for a calendar in a time zone that this machine does not have.
+	// they are not known, as for a calendar in a time zone that this machine does not have, and
+	// for a limit that was removed.
 	Numbers store.Numbers
 
 	// Clients are those that are on at least one of the lists, in no order: the nearest to

@@ -145,7 +145,7 @@ func (t *Tracker) snapshot(n, atMost int) *Snapshot {
 	group := state.secret.group()
 	for _, l := range *state.limits.Load() {
 		out := l.snapshot(now, n, atMost)
-		out.Keys = t.kinds.of(out.Name)
+		t.kinds.complete(&out)
 		out.Use.group = group
 		s.Limits = append(s.Limits, out)
 		s.Instances[0].Versions = mergeVersions(s.Instances[0].Versions, out.Versions)
