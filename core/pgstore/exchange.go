@@ -51,7 +51,7 @@ func statementsIn(schema string) statements {
 			put AS (INSERT INTO @.pgstore_record AS r (id, version, ends, state)
 				SELECT id, 1, (SELECT minute FROM now) + $3 + 1, state FROM mine ORDER BY id
 				ON CONFLICT (id) DO UPDATE SET ends = excluded.ends, state = excluded.state)
-			SELECT coalesce(r.state, '') FROM mine LEFT JOIN @.pgstore_record r ON r.id = mine.id AND r.ends >= (SELECT minute FROM now) ORDER BY place`),
+			SELECT coalesce(substring(r.state FROM 1 FOR $4), '') FROM mine LEFT JOIN @.pgstore_record r ON r.id = mine.id AND r.ends >= (SELECT minute FROM now) ORDER BY place`),
 	}
 }
 

@@ -16,7 +16,7 @@ func (s *Store) swap(ctx context.Context, keys, values []string, ttl time.Durati
 	for i := range keys {
 		ids[i], states[i] = append([]byte{byte(swapRecord)}, keys[i]...), []byte(values[i])
 	}
-	rows, err := s.pool.Query(ctx, s.sql.swapValues, ids, states, int64((ttl+time.Minute-1)/time.Minute))
+	rows, err := s.pool.Query(ctx, s.sql.swapValues, ids, states, int64((ttl+time.Minute-1)/time.Minute), store.SwapBytes)
 	if err != nil {
 		return nil, s.swapError(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/pgstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
@@ -21,6 +22,10 @@ func TestValuesAreSwapped(t *testing.T) {
 	check.Slices(t, "the first finds", swap(time.Minute, "b a", "1 2"), []string{"", ""})
 	check.Slices(t, "the second finds", swap(time.Minute, "a b c", "3 4 5"), []string{"2", "1", ""})
 	check.Slices(t, "the first finds again", swap(time.Minute, "b a c", "1 2 6"), []string{"4", "3", "5"})
+	must.Get(pool.Exec(t.Context(), "UPDATE "+config.Schema+".pgstore_record SET state = decode(repeat('00', 1 << 24), 'hex')"))(t)
+	for _, found := range swap(time.Minute, "b a c", "1 2 6") {
+		check.Equal(t, "bytes that are read where others wrote more", len(found), store.SwapBytes)
+	}
 	must.Get(pool.Exec(t.Context(), "UPDATE "+config.Schema+".pgstore_record SET ends = ends - 3"))(t)
 	check.Slices(t, "after two minutes", swap(time.Minute, "b a", "1 2"), []string{"", ""})
 }

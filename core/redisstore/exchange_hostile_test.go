@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -89,6 +90,19 @@ func TestValuesThatAreTooLongAreNotRead(t *testing.T) {
 	check.Slices(t, "collected", collected(t, e), []string{"of a"})
 	must.OK(t, client.Set(t.Context(), prefix+"{#exchange}:instances", strings.Repeat("a 1\n", 1<<20), time.Minute).Err())
 	check.Equal(t, "collected by a long list", len(collected(t, e)), 0)
+	for _, value := range []any{strings.Repeat("x", 16<<20), 7} {
+		must.OK(t, client.Del(t.Context(), prefix+"{#exchange}:swap:a").Err())
+		if text, ok := value.(string); ok {
+			must.OK(t, client.Set(t.Context(), prefix+"{#exchange}:swap:a", text, time.Minute).Err())
+		} else {
+			must.OK(t, client.LPush(t.Context(), prefix+"{#exchange}:swap:a", value).Err())
+		}
+		swap := redisstore.New(client, redisstore.Config{Prefix: prefix}).Registry().Swapper()
+		found := must.Get(swap(t.Context(), []string{"a"}, []string{"mine"}, time.Minute))(t)
+		check.Equal(t, "bytes of what is found where others wrote a value too long, or of another type", len(found[0]) <= store.SwapBytes, true)
+		found = must.Get(swap(t.Context(), []string{"a"}, []string{"mine"}, time.Minute))(t)
+		check.Slices(t, "what is found then", found, []string{"mine"})
+	}
 	if n := sent(t, client) - before; n > 1<<20 {
 		t.Errorf("%d bytes were read", n)
 	}

@@ -21,7 +21,7 @@ var (
 // permission that the store does not need, and disturbs no check.
 func (s *Store) swap(ctx context.Context, keys, values []string, ttl time.Duration) ([]string, error) {
 	e := s.Exchange()
-	places, args := make([]any, len(keys)), []any{ttl.Milliseconds()}
+	places, args := make([]any, len(keys)), []any{ttl.Milliseconds(), store.SwapBytes}
 	for i := range keys {
 		places[i], args = e.key("swap:"+keys[i]), append(args, values[i])
 	}

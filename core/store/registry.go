@@ -113,8 +113,12 @@ func (r *Registry) SetInspector(f Inspector) {
 
 // Swapper stores values that all processes on a store's server see, each under its key, for ttl. It
 // returns those that were there before, "" where there was none, by whichever process. Keys have up to
-// 64 bytes, values up to 1 KB, and there are up to 100.
+// 64 bytes, values up to SwapBytes, and there are up to 100. Of what others have written, no more than the first
+// SwapBytes leave the server.
 type Swapper func(ctx context.Context, keys, values []string, ttl time.Duration) (before []string, err error)
+
+// SwapBytes is how long a value of a [Swapper] is at most.
+const SwapBytes = 1024
 
 // SetSwapper sets a function by which limiters find out that other processes have limits of the same
 // names with other numbers. They call it in the background, every few minutes. A store that
