@@ -45,9 +45,9 @@ RAW ?= 1000000
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-# Packages that check leaves out: frameworks, simulations, what needs Redis, a proxy or other modules. It also
-# leaves out the tests of the memory store that measure the heap.
-UNCHECKED := /(chilimit|echolimit|fiberlimit|ginlimit|examples|test/(adversary|api|costs|faults|pgtest|ports|prefetchsim|proxies|redistest|release|run|users))(/|$$)
+# Packages that check leaves out: simulations, and what needs Redis, PostgreSQL or other modules. It also leaves out
+# the tests of the memory store that measure the heap.
+UNCHECKED := /test/(api|costs|faults|pgtest|ports|prefetchsim|redistest|release|run|users)(/|$$)
 
 check: ## the tests that need no Redis, with nethttp for the adapters; seconds
 	@go test -short -skip 'TenMillion|LogsKeep|BytesPerKey' $(TESTFLAGS) $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | grep -vE '$(UNCHECKED)')
@@ -142,8 +142,8 @@ bench: ## measure weblimit and its peers and write docs/benchmarks.md; about 12 
 bench-guard: ## compare allocations, round trips, script calls and bytes per check with the table; UPDATE=1 writes it
 	@scripts/install-redis
 	go test -count 1 -run Alloc $(TESTFLAGS) ./internal/test/costs $(if $(UPDATE),-update)
-	go test -count 1 -run Alloc $(TESTFLAGS) ./core ./keyfuncs ./nethttp ./chilimit ./ginlimit ./echolimit ./fiberlimit
-	for module in echo5limit fiber3limit grpclimit; do (cd $$module && go test -count 1 -run Alloc $(TESTFLAGS) .) || exit 1; done
+	go test -count 1 -run Alloc $(TESTFLAGS) ./core ./keyfuncs ./nethttp
+	for module in *limit; do (cd $$module && go test -count 1 -run Alloc $(TESTFLAGS) .) || exit 1; done
 
 service-bench: ## measure the library, weblimitd, nginx and envoyproxy/ratelimit for docs/where.md; ten minutes
 	@scripts/install-redis
@@ -186,8 +186,8 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
 
 raw: ## send RAW (1000000) random requests to the adapters; SEED=n repeats one case
-	RAW=$(RAW) go test -run TestRaw -timeout 0 -v ./internal/test/adversary
-	cd internal/suites/majors && RAW=$(RAW) go test -run TestRaw -timeout 0 -v .
+	RAW=$(RAW) go -C internal/suites/adversary test -run TestRaw -timeout 0 -v .
+	RAW=$(RAW) go -C internal/suites/majors test -run TestRaw -timeout 0 -v .
 
 cover: ## print the coverage of the main module; coverage.out has the lines
 	@scripts/install-redis

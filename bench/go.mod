@@ -26,9 +26,13 @@ require (
 	github.com/ulule/limiter/v3 v3.11.2
 	github.com/valyala/fasthttp v1.71.0
 	github.com/weblimit/weblimit v0.0.0
+	github.com/weblimit/weblimit/chilimit v0.0.0
 	github.com/weblimit/weblimit/core/pgstore v0.0.0
 	github.com/weblimit/weblimit/echo5limit v0.0.0
+	github.com/weblimit/weblimit/echolimit v0.0.0
 	github.com/weblimit/weblimit/fiber3limit v0.0.0
+	github.com/weblimit/weblimit/fiberlimit v0.0.0
+	github.com/weblimit/weblimit/ginlimit v0.0.0
 	github.com/weblimit/weblimit/service v0.0.0
 	golang.org/x/net v0.57.0
 	golang.org/x/time v0.16.0
@@ -140,8 +144,12 @@ tool github.com/envoyproxy/ratelimit/src/service_cmd
 
 replace (
 	github.com/weblimit/weblimit => ../
+	github.com/weblimit/weblimit/chilimit => ../chilimit
 	github.com/weblimit/weblimit/core/pgstore => ../core/pgstore
 	github.com/weblimit/weblimit/echo5limit => ../echo5limit
+	github.com/weblimit/weblimit/echolimit => ../echolimit
 	github.com/weblimit/weblimit/fiber3limit => ../fiber3limit
+	github.com/weblimit/weblimit/fiberlimit => ../fiberlimit
+	github.com/weblimit/weblimit/ginlimit => ../ginlimit
 	github.com/weblimit/weblimit/service => ../service
 )

@@ -116,7 +116,8 @@ func TestInspectBehindEachRouter(t *testing.T) {
 			if body != "" {
 				method = http.MethodPost
 			}
-			r := httptest.NewRequest(method, "http://127.0.0.1/ops/limits/"+path, strings.NewReader(body))
+			r := httptest.NewRequest(method, "/ops/limits/"+path, strings.NewReader(body))
+			r.Host = "127.0.0.1"
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Weblimit-Inspect", "1")
 			if status := serve(r); status != http.StatusOK {

@@ -19,7 +19,7 @@ import (
 )
 
 // The code of the README comes from the functions below, that of docs from other files
-// beside this one, and from modules that have what a page imports: TestBlocksAreCompiled looks for
+// beside this one, and from packages that have what a page imports: TestBlocksAreCompiled looks for
 // each block in these files, which are compiled.
 
 func readmeStore() core.Store {
@@ -79,8 +79,8 @@ func TestBlocksAreCompiled(t *testing.T) {
 	t.Parallel()
 	var compiled []string
 	for _, pattern := range []string{
-		"*_test.go", "*/main.go", "*/server/*_test.go", "../quota/*_test.go", "../quota/*/*_test.go", "../core/pgstore/example_test.go",
-		"../bench/migrate/*_test.go", "../internal/suites/secrets/operations_test.go",
+		"*_test.go", "*/main.go", "*/docs_test.go", "api/secrets/operations_test.go", "../quota/*_test.go", "../quota/*/*_test.go", "../core/pgstore/example_test.go",
+		"../bench/migrate/*_test.go",
 		"../internal/suites/service/docs_test.go", "../internal/suites/service/pages_test.go", "../internal/suites/service/where_test.go", "../service/envoy/docs_test.go", "../grpclimit/grpclimittest/*_test.go",
 	} {
 		files, err := filepath.Glob(pattern)

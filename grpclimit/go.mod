@@ -16,7 +16,7 @@ require (
 	github.com/redis/go-redis/v9 v9.5.5 // indirect
 	golang.org/x/net v0.56.0 // indirect
 	golang.org/x/sys v0.46.0 // indirect
-	golang.org/x/text v0.40.0 // indirect
+	golang.org/x/text v0.38.0 // indirect
 )
 
 replace github.com/weblimit/weblimit => ../

@@ -4,9 +4,13 @@ go 1.26.0
 
 replace (
 	github.com/weblimit/weblimit => ../..
+	github.com/weblimit/weblimit/chilimit => ../../chilimit
 	github.com/weblimit/weblimit/core/pgstore => ../../core/pgstore
 	github.com/weblimit/weblimit/echo5limit => ../../echo5limit
+	github.com/weblimit/weblimit/echolimit => ../../echolimit
 	github.com/weblimit/weblimit/fiber3limit => ../../fiber3limit
+	github.com/weblimit/weblimit/fiberlimit => ../../fiberlimit
+	github.com/weblimit/weblimit/ginlimit => ../../ginlimit
 	github.com/weblimit/weblimit/grpclimit => ../../grpclimit
 	github.com/weblimit/weblimit/metrics/otel => ../../metrics/otel
 	github.com/weblimit/weblimit/metrics/prometheus => ../../metrics/prometheus
@@ -29,9 +33,13 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/valyala/fasthttp v1.78.0
 	github.com/weblimit/weblimit v0.0.0
+	github.com/weblimit/weblimit/chilimit v0.0.0
 	github.com/weblimit/weblimit/core/pgstore v0.0.0
 	github.com/weblimit/weblimit/echo5limit v0.0.0
+	github.com/weblimit/weblimit/echolimit v0.0.0
 	github.com/weblimit/weblimit/fiber3limit v0.0.0
+	github.com/weblimit/weblimit/fiberlimit v0.0.0
+	github.com/weblimit/weblimit/ginlimit v0.0.0
 	github.com/weblimit/weblimit/grpclimit v0.0.0
 	github.com/weblimit/weblimit/metrics/otel v0.0.0
 	github.com/weblimit/weblimit/metrics/prometheus v0.0.0

@@ -15,8 +15,8 @@ import (
 	"github.com/rs/cors"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/suites/frameworks"
 	"github.com/weblimit/weblimit/internal/test/check"
-	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/test/proxies"
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/test/proxies"
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 )
 
 var cost = flag.Bool("cost", false, "measure what asking the limiter costs, for docs/gateways.md")

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weblimit/weblimit/internal/test/proxies"
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 )
 
 // A request that is so large that asking about it fails must not count as a limiter that is away: the

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/test/proxies"
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 )
 
 // claims are headers by which a client might speak in the gateway's place.

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
 // program is a gateway with its configuration in deploy/gateways.

@@ -6,8 +6,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
 // Clients that hang up while the gateway asks don't make it take the limiter for away: otherwise they could

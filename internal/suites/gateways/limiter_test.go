@@ -10,11 +10,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/must"
 	binaries "github.com/weblimit/weblimit/internal/test/program"
-	"github.com/weblimit/weblimit/internal/test/proxies"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
 // once is the limit of docs/where.md that two places ask for one request.

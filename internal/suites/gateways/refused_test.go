@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/internal/test/proxies"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
 // A WebSocket is asked about by the request with which it begins. A denied one does not reach the application, also while

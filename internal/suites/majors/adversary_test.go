@@ -11,7 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/fiber3limit"
-	"github.com/weblimit/weblimit/internal/test/adversary"
+	"github.com/weblimit/weblimit/internal/suites/adversary"
 )
 
 var attacked = []*adversary.Framework{

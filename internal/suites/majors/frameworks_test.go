@@ -16,7 +16,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/echo5limit"
 	"github.com/weblimit/weblimit/fiber3limit"
-	"github.com/weblimit/weblimit/internal/test/frameworks"
+	"github.com/weblimit/weblimit/internal/suites/frameworks"
 )
 
 // newer are the frameworks whose adapters are modules of their own.

@@ -3,7 +3,7 @@ package majors
 import (
 	"testing"
 
-	"github.com/weblimit/weblimit/internal/test/kit"
+	"github.com/weblimit/weblimit/internal/suites/kit"
 )
 
 func TestTheKit(t *testing.T) {

@@ -3,7 +3,7 @@ package majors
 import (
 	"testing"
 
-	"github.com/weblimit/weblimit/internal/test/proxies"
+	"github.com/weblimit/weblimit/internal/suites/proxies"
 )
 
 func TestForgedRequestsThroughProxies(t *testing.T) {

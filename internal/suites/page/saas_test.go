@@ -26,8 +26,8 @@ import (
 func startSaas(t *testing.T) (at, password string) {
 	t.Helper()
 	dir := t.TempDir()
-	must.OK(t, program.Build(dir, filepath.Join(documents.Root, "examples/saas/server"), "."))
-	running := program.Start(t, program.Command(filepath.Join(dir, "server")))
+	must.OK(t, program.Build(dir, filepath.Join(documents.Root, "examples/saas"), "."))
+	running := program.Start(t, program.Command(filepath.Join(dir, "saas")))
 	at = running.URL("The page:")
 	login := regexp.MustCompile(`billing, password (\S+)`)
 	password = login.FindStringSubmatch(running.Line(login))[1]

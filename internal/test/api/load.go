@@ -57,7 +57,7 @@ func Load(root string) (map[string]*types.Package, error) {
 var shared = []string{"./internal/stdhttp", "./internal/fiberhttp"}
 
 // modules returns the directories of the modules that users can require: the main one, and those
-// directly below it, below core, metrics, policy or service, but for comparisons.
+// directly below it, below core, metrics, policy or service, but for comparisons and examples.
 func modules(root string) ([]string, error) {
 	found := []string{"."}
 	for _, pattern := range []string{"*", "core/*", "metrics/*", "policy/*", "service/*"} {
@@ -70,7 +70,7 @@ func modules(root string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			if module != "bench" {
+			if module != "bench" && module != "examples" {
 				found = append(found, module)
 			}
 		}
@@ -133,7 +133,7 @@ func importable(root string) (folders []string, err error) {
 		if entry.IsDir() {
 			name := entry.Name()
 			_, noModule := os.Stat(filepath.Join(path, "go.mod"))
-			if noModule == nil || name == "internal" || name == "examples" || name == "testdata" || name[0] == '.' {
+			if noModule == nil || name == "internal" || name == "testdata" || name[0] == '.' {
 				return fs.SkipDir
 			}
 			return nil

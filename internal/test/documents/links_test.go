@@ -20,7 +20,7 @@ var (
 	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	noSlug     = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	inComment  = regexp.MustCompile(`\bdocs/[\w-]+\.(?:md|svg)(?:#[\w-]+)?`)
-	goCommand  = regexp.MustCompile(`\bgo (?:run|test|build) [^\n` + "`" + `]*`)
+	goCommand  = regexp.MustCompile(`\bgo (?:-C (\S+) )?(?:run|test|build) [^\n` + "`" + `]*`)
 	makeGoal   = regexp.MustCompile("(?:^|`)make ([a-z-]+)")
 )
 
@@ -139,15 +139,15 @@ func TestCommandsExist(t *testing.T) {
 	makefile := must.Get(os.ReadFile(filepath.Join(Root, "Makefile")))(t)
 	commands := 0
 	Pages(t, Root, func(page, text string) {
-		for _, command := range goCommand.FindAllString(text, -1) {
-			for word := range strings.FieldsSeq(command) {
+		for _, command := range goCommand.FindAllStringSubmatch(text, -1) {
+			for word := range strings.FieldsSeq(command[0]) {
 				folder := strings.TrimRight(strings.TrimSuffix(word, "/..."), "/")
 				if !strings.HasPrefix(folder, "./") {
 					continue
 				}
 				commands++
-				if !holdsGo(filepath.Join(Root, folder)) && !strings.HasSuffix(word, "/...") {
-					t.Errorf("%s: %s: no Go files in %s", page, command, folder)
+				if !holdsGo(filepath.Join(Root, command[1], folder)) && !strings.HasSuffix(word, "/...") {
+					t.Errorf("%s: %s: no Go files in %s", page, command[0], folder)
 				}
 			}
 		}

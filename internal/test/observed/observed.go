@@ -28,8 +28,8 @@ var (
 func Start(tb testing.TB, redisAddr string) (s Shop) {
 	tb.Helper()
 	dir := tb.TempDir()
-	must.OK(tb, program.Build(dir, filepath.Join(documents.Root, "examples/observed/server"), "."))
-	running := program.Start(tb, program.Command(filepath.Join(dir, "server"), "REDIS_ADDR="+redisAddr))
+	must.OK(tb, program.Build(dir, filepath.Join(documents.Root, "examples/observed"), "."))
+	running := program.Start(tb, program.Command(filepath.Join(dir, "observed"), "REDIS_ADDR="+redisAddr))
 	for s.Password == "" {
 		line := running.Line(page)
 		if strings.HasPrefix(line, "Log in") {

@@ -4,10 +4,8 @@ package program
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
-	"strings"
 
 	"github.com/weblimit/weblimit/internal/test/race"
 )
@@ -32,13 +30,4 @@ func Build(dir, folder string, packages ...string) error {
 		return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 	}
 	return nil
-}
-
-// BuildFlags is an entry of the environment that makes a program use [Flags] when it builds another.
-func BuildFlags() string {
-	var quoted []string
-	for _, flag := range Flags() {
-		quoted = append(quoted, "'"+flag+"'")
-	}
-	return "GOFLAGS=" + os.Getenv("GOFLAGS") + " " + strings.Join(quoted, " ")
 }

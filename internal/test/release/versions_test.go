@@ -65,7 +65,9 @@ func TestSuitesHaveTheVersionsOfUsers(t *testing.T) {
 		if slices.Contains(released, directory) || directory == "/bench" || today.MatchString(directory) {
 			continue
 		}
-		wantSame(t, directory, same)
+		if directory != "/internal/suites/majors" { // Fiber 3 asks for a newer fasthttp than the others are tested with
+			wantSame(t, directory, same)
+		}
 		for _, r := range requirements(t, directory) {
 			if of := users[r.module]; !r.indirect && direct[r.module] && !slices.Contains(of, r.version) {
 				t.Errorf("%s asks for %s %s, the modules of users for %v", directory, r.module, r.version, of)

@@ -94,7 +94,7 @@ func (b *built) keepTimes(all []outcome) error {
 
 // longest is the order of a first run. A package that is missing here, or stale, costs some seconds.
 var longest = []string{
-	"core/redisstore", "internal/test/faults", "examples", "internal/suites/gateways", "internal/test/proxies", "quota", "core", "fiberlimit",
+	"core/redisstore", "internal/test/faults", "examples", "internal/suites/gateways", "internal/suites/proxies", "quota", "core", "fiberlimit",
 }
 
 // raceOptions has test binaries wait less before they end: by default a second, for reports of other threads.

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/go-chi/chi/v5 v5.3.0
 	github.com/weblimit/weblimit v0.0.0
+	github.com/weblimit/weblimit/chilimit v0.0.0
 )
 
 require (
@@ -15,3 +16,5 @@ require (
 )
 
 replace github.com/weblimit/weblimit => ../../../../..
+
+replace github.com/weblimit/weblimit/chilimit => ../../../../../chilimit

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/weblimit/weblimit v0.0.0
+	github.com/weblimit/weblimit/echolimit v0.0.0
 )
 
 require (
@@ -24,3 +25,5 @@ require (
 )
 
 replace github.com/weblimit/weblimit => ../../../../..
+
+replace github.com/weblimit/weblimit/echolimit => ../../../../../echolimit

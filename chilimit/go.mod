@@ -1,0 +1,17 @@
+module github.com/weblimit/weblimit/chilimit
+
+go 1.25.0
+
+require (
+	github.com/go-chi/chi/v5 v5.3.0
+	github.com/weblimit/weblimit v0.0.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.2.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/felixge/httpsnoop v1.0.4 // indirect
+	github.com/redis/go-redis/v9 v9.5.5 // indirect
+)
+
+replace github.com/weblimit/weblimit => ../
