@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -124,10 +123,10 @@ func (c *Config) validate() error {
 	}
 	c.Hosts = slices.Clone(c.Hosts)
 	for i, host := range c.Hosts {
-		if !isHost(host) {
+		var ok bool
+		if c.Hosts[i], ok = browser.Host(host); !ok {
 			return fmt.Errorf("weblimit: inspect.Config.Hosts[%d] must be a host name without scheme and port, such as limits.example.com, got %q", i, host)
 		}
-		c.Hosts[i] = browser.CanonicalHost(host)
 	}
 	c.defaults()
 	return nil
@@ -167,21 +166,4 @@ func (u User) validate() error {
 func isNil(s core.Store) bool {
 	v := reflect.ValueOf(s)
 	return v.Kind() == reflect.Pointer && v.IsNil()
-}
-
-// isHost reports whether s is a host name or an address, without a port.
-func isHost(s string) bool {
-	if _, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
-		return true
-	}
-	if s == "" || len(s) > 253 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return true
 }

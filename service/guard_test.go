@@ -23,7 +23,7 @@ import (
 
 func TestWebPagesAreRefused(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *Config) { c.Hosts = []string{"limits.internal"} })
+	s := newService(t, func(c *Config) { c.Hosts = []string{"Limits.Internal."} })
 	body := `{"policy":"api","key":"a"}`
 	for name, c := range map[string]struct {
 		want    int
@@ -72,6 +72,11 @@ func TestCallersNeedAToken(t *testing.T) {
 		"too many":       func(c *Config) { c.MaxChecks = 256 },
 		"negative":       func(c *Config) { c.MaxInFlight = -1 },
 		"too short":      func(c *Config) { c.ReservationTTL = time.Millisecond },
+
+		"a token with the line break of its file": func(c *Config) { c.Tokens = []string{"secret-0123456789abcdef\n"} },
+		"a host with its port":                    func(c *Config) { c.Hosts = []string{"limits.internal:8080"} },
+		"a host with its scheme":                  func(c *Config) { c.Hosts = []string{"https://limits.internal"} },
+		"a host of nothing":                       func(c *Config) { c.Hosts = []string{""} },
 	} {
 		config := Config{Policies: testPolicies, Store: core.NewMemory()}
 		change(&config)

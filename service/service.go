@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/browser"
 	"github.com/weblimit/weblimit/service/internal/named"
 )
 
@@ -172,8 +174,17 @@ func (c *Config) complete() error {
 		if len(token) < 16 {
 			return fmt.Errorf("token %d is shorter than 16 bytes", i+1)
 		}
+		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return fmt.Errorf("token %d has a character that no header can have; is there a line break at its end?", i+1)
+		}
 	}
 	c.Tokens, c.Hosts = slices.Clone(c.Tokens), slices.Clone(c.Hosts) // seal has copies of the secrets
+	for i, host := range c.Hosts {
+		var ok bool
+		if c.Hosts[i], ok = browser.Host(host); !ok {
+			return fmt.Errorf("Hosts[%d] must be a host name without scheme and port, such as limits.example.com, got %q", i, host)
+		}
+	}
 	return nil
 }
 

@@ -15,6 +15,24 @@ func CanonicalHost(s string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(s, "[]"), "."))
 }
 
+// Host returns a host as operators write it, a name or an address without scheme and port, in canonical form, or false if it is
+// none: no request would ever be for it.
+func Host(s string) (canonical string, ok bool) {
+	canonical = CanonicalHost(s)
+	if _, err := netip.ParseAddr(canonical); err == nil {
+		return canonical, true
+	}
+	if canonical == "" || len(canonical) > 253 {
+		return "", false
+	}
+	for i := range len(canonical) {
+		if c := canonical[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_' {
+			return "", false
+		}
+	}
+	return canonical, true
+}
+
 // hostOf returns the host of a Host field, without its port.
 func hostOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {

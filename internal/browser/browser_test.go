@@ -2,6 +2,7 @@ package browser
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -27,6 +28,19 @@ func TestHosts(t *testing.T) {
 	for host, known := range map[string]bool{"limits.internal": true, "Limits.Internal.:8080": true, "[::1]:80": true, "x.limits.internal": false, "": false} {
 		if Knows(hosts, host) != known {
 			t.Errorf("%q: %v", host, !known)
+		}
+	}
+}
+
+// What an operator writes is compared with requests' hosts in one form, and what none can have is refused.
+func TestHostsOfOperators(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]string{
+		"limits.internal": "limits.internal", "Limits.Internal.": "limits.internal", "a_b-c": "a_b-c", "127.0.0.1": "127.0.0.1", "[::1]": "::1", "FE80::1": "fe80::1",
+		"": "", ".": "", "https://a": "", "a:80": "", "[::1]:80": "", "a b": "", "a,b": "", "*.a": "", "ä": "", strings.Repeat("a", 254): "",
+	} {
+		if got, ok := Host(host); got != want || ok != (want != "") {
+			t.Errorf("%q: %q %v", host, got, ok)
 		}
 	}
 }

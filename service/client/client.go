@@ -65,6 +65,23 @@ type Fields struct {
 	Values  []string // stored by middleware, such as user, tenant and plan
 }
 
+// validate returns an error for a name that the service does not take.
+func (f *Fields) validate() error {
+	for what, names := range map[string][]string{"Headers": f.Headers, "Cookies": f.Cookies, "Query": f.Query, "Params": f.Params, "Values": f.Values} {
+		for _, name := range names {
+			if name == "" || len(name) > maxName || what == "Headers" && !isHeader(name) {
+				return fmt.Errorf("Send.%s: %q is no name of at most %d bytes", what, name, maxName)
+			}
+		}
+	}
+	return nil
+}
+
+// isHeader reports whether a header can have a name.
+func isHeader(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) })
+}
+
 // Outage says how to decide while the service does not answer: by Limits or by Policy, and not by both.
 type Outage struct {
 	// Limits decide in this process, each divided by core.Config.Replicas. Their own OnOutage says whether
@@ -140,6 +157,13 @@ func (c *Client) complete() error {
 	}
 	if c.config.Transport != nil && c.config.TLS != nil {
 		return errors.New("TLS is that of the client's own transport: set it in your Transport, or leave out Transport")
+	}
+	// With each of these, all requests would fail, which looks like a service that is away: with core.Allow, all would pass.
+	if strings.ContainsFunc(c.config.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return errors.New("Token: it has a character that no header can have; is there a line break at its end?")
+	}
+	if err := c.config.Send.validate(); err != nil {
+		return err
 	}
 	if err := c.config.Outage.validate(); err != nil {
 		return err

@@ -21,6 +21,7 @@ const (
 	maxLines  = 32  // values of one header, cookie or parameter
 	maxFields = 100 // values of all headers, of all cookies and of all parameters
 	maxCost   = 1 << 53
+	maxName   = 128
 )
 
 // oddRequest is a request that the service does not take. What it must have instead follows "The
