@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/base64"
 	"net/http"
 	"os"
 	"regexp"
@@ -166,7 +167,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 	in := start(t, []string{
 		"WEBLIMIT_TOKENS=token-token-token-1", "WEBLIMIT_ADMIN_USERS=" + act, "WEBLIMIT_LOG_SECRET=log-secret-log-secret",
 		"WEBLIMIT_REDIS=redis://app:s3cret-of-redis@127.0.0.1:1/0", "WEBLIMIT_REDIS_SENTINEL_PASSWORD=s3cret-of-sentinel",
-	}, "--log-level", "debug")
+	}, "--log-level", "debug", "--redis-sentinel-master", "main")
 	shown := in.log.String()
 	for _, path := range []string{"/status", "/metrics", "/readyz", "/limits/api/v1/health", "/limits/api/v1/overview"} {
 		_, body := in.get(t, path)
@@ -200,5 +201,31 @@ func TestMemoryLimit(t *testing.T) {
 	// From this version on, GOMAXPROCS follows the CPU quota of the control group.
 	if !regexp.MustCompile(`(?m)^go 1\.(2[5-9]|[3-9]\d)`).Match(text) {
 		t.Error("go.mod names a version whose runtime does not know CPU quotas")
+	}
+}
+
+// A file of operators that has nobody in it, as while it is being written, locks nobody out, and one that is none or too
+// large is not read.
+func TestOperatorsStayWhileTheirFileCantBeUsed(t *testing.T) {
+	t.Parallel()
+	users := write(t, "users", act+"\n")
+	in := start(t, nil, "--admin-listen", "127.0.0.1:0", "--admin-users-file", users)
+	_, password, _ := strings.Cut(strings.TrimSuffix(act, ":act"), ":")
+	reload := func() (int, string) {
+		return in.do(t, http.MethodPost, "/reload", "Weblimit-Inspect", "1", "Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("ops:"+password)))
+	}
+	for what, c := range map[string]struct{ text, want string }{
+		"empty":         {"", "has no user"},
+		"comments only": {"# nobody\n", "has no user"},
+		"too large":     {strings.Repeat("#", 2<<20), "the most is"},
+	} {
+		rewrite(t, users, c.text)
+		status, body := reload()
+		check.Equal(t, what, status, http.StatusUnprocessableEntity)
+		wants(t, body, c.want)
+	}
+	rewrite(t, users, act+"\n# the same\n")
+	if status, body := reload(); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
 	"github.com/weblimit/weblimit/inspect"
 )
 
@@ -146,9 +146,8 @@ func (o *options) adminClient(where string) (base string, client *http.Client, e
 func (o *options) credentials(may inspect.Permission) (name, password string, ok bool) {
 	lines := strings.Split(string(o.adminUsers), ",")
 	if o.adminUsersFile != "" {
-		text, err := os.ReadFile(string(o.adminUsersFile))
-		if err == nil {
-			lines = append(lines, strings.Split(string(text), "\n")...)
+		if inFile, err := secure.ReadLines(string(o.adminUsersFile)); err == nil {
+			lines = append(lines, inFile...)
 		}
 	}
 	for _, line := range lines {

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
@@ -48,14 +47,14 @@ type daemon struct {
 	listeners map[string]*listen.Bounded
 
 	failed    chan error
-	reloading sync.Mutex
+	reloading chan struct{} // has a place for whoever reads files again
 }
 
 // newDaemon makes everything that needs no listener. It is what --check checks.
 func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error) {
 	s := &daemon{
 		options: o, log: o.newLogger(logs), certs: map[string]*secure.Certificates{}, listeners: map[string]*listen.Bounded{},
-		metrics: newMetrics(), health: newHealth(bool(o.readyInOutage)), failed: make(chan error, 8),
+		metrics: newMetrics(), health: newHealth(bool(o.readyInOutage)), failed: make(chan error, 8), reloading: make(chan struct{}, 1),
 	}
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func (o *options) validate() error {
 		}
 		return errors.New("nothing to decide by: set --policy to a policy file (docs/policy.md), or --envoy-config")
 	}
-	if err := o.validateEnvoy(); err != nil {
+	if err := errors.Join(o.validateEnvoy(), o.validateNeeds()); err != nil {
 		return err
 	}
 	if o.listen.IsOff() && o.grpcListen.IsOff() {
@@ -211,8 +210,12 @@ const reloadTimeout = 20 * time.Second
 // reload reads everything again that may change while serving. Each is all or nothing, and one that is
 // wrong does not keep the others from changing.
 func (s *daemon) reload(ctx context.Context) error {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
+	select {
+	case s.reloading <- struct{}{}:
+		defer func() { <-s.reloading }()
+	case <-ctx.Done(): // a file hangs, whose reload is under way
+		return fmt.Errorf("another reload is under way: %w", ctx.Err())
+	}
 	var errs []error
 	note := func(what string, err error) {
 		s.metrics.reloaded(what, err)

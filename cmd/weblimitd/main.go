@@ -58,6 +58,9 @@ func command(args, env []string, out, errs io.Writer) int {
 		if !known {
 			return fails(errs, exitUsage, errors.New("the commands are healthcheck, status, reload, rollback and version; settings begin with --"))
 		}
+		if o.check {
+			return fails(errs, exitUsage, errors.New("--check is for the settings of an instance that would be started: leave out "+rest[0]))
+		}
 		where := ""
 		if len(rest) == 2 {
 			where = rest[1]

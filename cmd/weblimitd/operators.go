@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -70,11 +69,11 @@ func (o *operators) reload() (changed bool, err error) {
 		}
 	}
 	if o.file != "" {
-		text, err := os.ReadFile(o.file)
+		lines, err := secure.ReadLines(o.file)
 		if err != nil {
 			return false, fmt.Errorf("--admin-users-file: %w", err)
 		}
-		for i, line := range strings.Split(string(text), "\n") {
+		for i, line := range lines {
 			line = strings.TrimSpace(line)
 			if line == "" || strings.HasPrefix(line, "#") {
 				continue
@@ -82,6 +81,9 @@ func (o *operators) reload() (changed bool, err error) {
 			if err := add(fmt.Sprintf("%s:%d", o.file, i+1), line); err != nil {
 				return false, err
 			}
+		}
+		if len(users) == 0 { // as while it is being written: nobody could log in any more
+			return false, fmt.Errorf("--admin-users-file: %s has no user: one per line", o.file)
 		}
 	}
 	before := o.users.Swap(&users)

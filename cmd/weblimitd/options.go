@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/netip"
 	"net/url"
-	"os"
 	"regexp"
 	"runtime"
 	"slices"
@@ -299,7 +298,7 @@ func (o *options) read(args, env []string) (rest []string, err error) {
 		name, value, _ := strings.Cut(entry, "=")
 		o.variables[name] = value
 	}
-	return o.set.Read(others, env, "config", os.ReadFile)
+	return o.set.Read(others, env, "config", readOnce)
 }
 
 // usage is the text of --help.

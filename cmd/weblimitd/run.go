@@ -191,9 +191,13 @@ func (s *daemon) follow(ctx context.Context, what string, reload func() (changed
 			return
 		case <-ticker.C:
 		}
-		s.reloading.Lock()
+		select {
+		case s.reloading <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
 		changed, err := reload()
-		s.reloading.Unlock()
+		<-s.reloading
 		switch {
 		case err == nil:
 			last = ""

@@ -58,6 +58,8 @@ func valid(t *testing.T) map[string]string {
 // needs are the settings that another one needs beside it.
 var needs = map[string][]string{
 	"grpc-listen": {"envoy-config"}, "envoy-limit-header": {"envoy-limit-headers"}, "envoy-remaining-header": {"envoy-limit-headers"}, "envoy-reset-header": {"envoy-limit-headers"},
+	"redis-password-file": {"redis"}, "redis-sentinel-user": {"redis", "redis-sentinel-master"}, "redis-sentinel-password-file": {"redis", "redis-sentinel-master"},
+	"redis-pool-size": {"redis"}, "prefix": {"redis"}, "replicas": {"redis"},
 	"postgres-schema": {"postgres"}, "redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
 	"redis-cacert": {"redis!"}, "redis-cert": {"redis!", "redis-key"}, "redis-key": {"redis!", "redis-cert"},
 	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},
@@ -112,12 +114,12 @@ func TestEverySettingByFlagEnvironmentAndFile(t *testing.T) {
 // A flag wins over the environment, and that over the file; status says where each comes from.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
-	file := write(t, "weblimitd.yaml", "replicas: 2\ninstance: from-file\nprefix: file\n")
-	in := start(t, []string{"WEBLIMIT_REPLICAS=3", "WEBLIMIT_INSTANCE=from-env", "WEBLIMIT_CONFIG=" + file}, "--replicas", "4")
+	file := write(t, "weblimitd.yaml", "max-in-flight: 2\ninstance: from-file\nidle-timeout: 1m\n")
+	in := start(t, []string{"WEBLIMIT_MAX_IN_FLIGHT=3", "WEBLIMIT_INSTANCE=from-env", "WEBLIMIT_CONFIG=" + file}, "--max-in-flight", "4")
 	_, status := in.get(t, "/status")
 	for setting, want := range map[string]string{
-		"replicas": `{"value":"4","from":"flag"}`, "instance": `{"value":"from-env","from":"environment"}`,
-		"prefix": `{"value":"file","from":"file"}`, "pprof": `{"value":"false","from":"default"}`,
+		"max-in-flight": `{"value":"4","from":"flag"}`, "instance": `{"value":"from-env","from":"environment"}`,
+		"idle-timeout": `{"value":"1m","from":"file"}`, "pprof": `{"value":"false","from":"default"}`,
 	} {
 		short := regexp.MustCompile(`\s`).ReplaceAllString(status, "")
 		wants(t, short, `"`+setting+`":`+want)
@@ -145,6 +147,17 @@ func TestWrongSettings(t *testing.T) {
 		"several at once":                {nil, []string{"--policy", policy, "--replicas", "0", "--log-level", "loud"}, []string{`--replicas: "0" must be a number from 1 to 100000`, `--log-level: "loud" must be one of debug, info, warn, error`}},
 		"a flag twice":                   {nil, []string{"--policy", policy, "--policy", policy}, []string{"--policy is there twice"}},
 		"a flag without a value":         {nil, []string{"--policy"}, []string{"--policy needs a value"}},
+		"a flag that follows a flag":     {nil, []string{"--policy", policy, "--policy-keep", "--log-denials"}, []string{"--policy-keep needs a value, and --log-denials follows"}},
+		"an empty flag":                  {nil, []string{"--policy", policy, "--redis", "", "--tokens-file="}, []string{"--redis is empty: leave it out, or is a variable of the shell not set?", "--tokens-file is empty"}},
+		"an empty line":                  {nil, []string{"--policy", policy, "--config", write(t, "c", `redis: ""`)}, []string{"c:1:1: redis: needs a value"}},
+		"a check of a command":           {nil, []string{"reload", "--policy", policy}, []string{"leave out reload"}},
+		"settings of a Redis without it": {[]string{"WEBLIMIT_REDIS_PASSWORD=secret"}, []string{"--policy", policy, "--redis-cluster", "--prefix", "a:"}, []string{"WEBLIMIT_REDIS_PASSWORD does nothing without --redis", "--redis-cluster does nothing without --redis", "--prefix does nothing without --redis"}},
+		"Sentinels' password without":    {nil, []string{"--policy", policy, "--redis", "redis://a", "--redis-sentinel-user", "s"}, []string{"--redis-sentinel-user does nothing without --redis-sentinel-master"}},
+		"a schema without PostgreSQL":    {nil, []string{"--policy", policy, "--postgres-schema", "a"}, []string{"--postgres-schema does nothing without --postgres"}},
+		"instances without a store":      {nil, []string{"--policy", policy, "--replicas", "3"}, []string{"--replicas does nothing without --redis or --postgres"}},
+		"gateways without a policy":      {nil, []string{"--envoy-config", envoyFolder(t), "--gateway-proxies", "10.0.0.0/8", "--policy-keep", "kept"}, []string{"--gateway-proxies does nothing without --policy", "--policy-keep does nothing without --policy"}},
+		"operators without a listener":   {nil, []string{"--policy", policy, "--admin-listen", "off", "--pprof"}, []string{"--pprof does nothing without --admin-listen"}},
+		"a secret of no log":             {[]string{"WEBLIMIT_LOG_SECRET=0123456789abcdef"}, []string{"--policy", policy, "--log-denials=false"}, []string{"WEBLIMIT_LOG_SECRET does nothing without --log-denials"}},
 		"no boolean":                     {nil, []string{"--policy", policy, "--pprof=yes"}, []string{`"yes" must be true or false`}},
 		"no duration":                    {nil, []string{"--policy", policy, "--drain-delay", "5"}, []string{`"5" is no duration such as 5s`}},
 		"a long duration":                {nil, []string{"--policy", policy, "--drain-delay", "24h"}, []string{"must be from 0s to 10m0s"}},
@@ -159,6 +172,8 @@ func TestWrongSettings(t *testing.T) {
 		"a policy in Redis without it":   {nil, []string{"--policy", "redis:limits"}, []string{"--policy redis:KEY needs --redis"}},
 		"a host name":                    {nil, []string{"--policy", policy, "--listen", "example.com:80"}, []string{"the host must be an IP address or localhost; write :80 for all addresses"}},
 		"no port":                        {nil, []string{"--policy", policy, "--listen", "127.0.0.1"}, []string{"must be host:port, unix:/path, systemd:name or off"}},
+		"a large settings file":          {nil, []string{"--policy", policy, "--config", write(t, "c", strings.Repeat("# a\n", 1<<18)+"replicas: 1")}, []string{"c has more than 1048576 bytes"}},
+		"a large password":               {nil, []string{"--policy", policy, "--redis", "redis://a", "--redis-password-file", write(t, "p", strings.Repeat("p", 1<<20+1))}, []string{"p has more than 1048576 bytes"}},
 		"a large port":                   {nil, []string{"--policy", policy, "--listen", ":70000"}, []string{"the port must be a number up to 65535"}},
 		"a relative socket":              {nil, []string{"--policy", policy, "--listen", "unix:x"}, []string{"begins with a slash"}},
 		"a long socket":                  {nil, []string{"--policy", policy, "--listen", "unix:/" + strings.Repeat("x", 100)}, []string{"at most 90 bytes"}},

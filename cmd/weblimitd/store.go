@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -137,7 +136,7 @@ func (o *options) redisTLS(scheme string) (*tls.Config, error) {
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.redisCA != "" {
-		text, err := os.ReadFile(string(o.redisCA))
+		text, err := readOnce(string(o.redisCA))
 		if err != nil {
 			return nil, fmt.Errorf("--redis-cacert: %w", err)
 		}
@@ -240,7 +239,7 @@ func onePassword(name, inURL string, inEnv, file settings.String) (string, error
 	if file == "" {
 		return inURL + string(inEnv), nil
 	}
-	text, err := os.ReadFile(string(file))
+	text, err := readOnce(string(file))
 	if err != nil {
 		return "", fmt.Errorf("--%s-password-file: %w", name, err)
 	}

@@ -41,11 +41,11 @@ func (s *Secrets) Live() [][]byte {
 func (s *Secrets) Reload() (changed bool, err error) {
 	place, parts := "", strings.Split(s.text, ",")
 	if s.file != "" {
-		text, err := readSmall(s.file, maxTokensFile)
+		lines, err := ReadLines(s.file)
 		if err != nil {
 			return false, err
 		}
-		place, parts = s.file+": ", strings.Split(string(text), "\n")
+		place, parts = s.file+": ", lines
 	}
 	var next [][]byte
 	for i, part := range parts {

@@ -56,11 +56,11 @@ func NewTokens(text, file string) (*Tokens, error) {
 func (t *Tokens) Reload() (changed bool, err error) {
 	hashes := t.fixed
 	if t.file != "" {
-		text, err := readSmall(t.file, maxTokensFile)
+		lines, err := ReadLines(t.file)
 		if err != nil {
 			return false, err
 		}
-		for i, line := range strings.Split(string(text), "\n") {
+		for i, line := range lines {
 			line = strings.TrimSpace(line)
 			if line == "" || strings.HasPrefix(line, "#") {
 				continue
@@ -102,6 +102,15 @@ func hashToken(token string) ([sha256.Size]byte, error) {
 		}
 	}
 	return sha256.Sum256([]byte(token)), nil
+}
+
+// ReadLines reads a file of secrets with one per line, as those of tokens are read.
+func ReadLines(name string) ([]string, error) {
+	text, err := readSmall(name, maxTokensFile)
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(string(text), "\n"), nil
 }
 
 // readSmall reads a file of at most so many bytes, and not while it is being written: half a file of

@@ -10,18 +10,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxFile bounds a settings file.
-const maxFile = 1 << 20
-
 // readFile reads a settings file: YAML, one level, names as those of flags. Values are texts, numbers,
 // true, false, or lists of them.
 func (s *Set) readFile(name, fileSetting string, read func(string) ([]byte, error)) (settings map[string]given, errs []error) {
 	text, err := read(name)
 	if err != nil {
 		return nil, []error{fmt.Errorf("the settings file: %w", err)}
-	}
-	if len(text) > maxFile {
-		return nil, []error{fmt.Errorf("%s: a settings file has at most %d bytes", name, maxFile)}
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
@@ -70,7 +64,7 @@ func (s *Set) readFile(name, fileSetting string, read func(string) ([]byte, erro
 // textOf returns a value as it would be in a flag.
 func textOf(n *yaml.Node) (string, error) {
 	switch {
-	case n.Kind == yaml.ScalarNode && n.Tag != "!!null":
+	case n.Kind == yaml.ScalarNode && n.Tag != "!!null" && strings.TrimSpace(n.Value) != "":
 		return n.Value, nil
 	case n.Kind == yaml.SequenceNode && len(n.Content) > 0:
 		parts := make([]string, len(n.Content))

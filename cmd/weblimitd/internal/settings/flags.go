@@ -9,7 +9,8 @@ import (
 var ErrHelp = fmt.Errorf("help")
 
 // readFlags reads --name value and --name=value, with one dash or two; a Bool needs no value. Everything
-// behind -- or in front of which no flag stands is an argument.
+// behind -- or in front of which no flag stands is an argument. An empty value is an error: --redis "$REDIS" must not
+// mean that there is no Redis where the variable is not set.
 func (s *Set) readFlags(args []string) (flags map[string]given, rest []string, errs []error) {
 	flags = map[string]given{}
 	for len(args) > 0 {
@@ -48,8 +49,15 @@ func (s *Set) readFlags(args []string) (flags map[string]given, rest []string, e
 		case len(args) == 0:
 			errs = append(errs, fmt.Errorf("--%s needs a value", name))
 			continue
+		case s.isFlag(args[0]):
+			errs = append(errs, fmt.Errorf("--%s needs a value, and %s follows", name, args[0]))
+			continue
 		default:
 			text, args = args[0], args[1:]
+		}
+		if strings.TrimSpace(text) == "" {
+			errs = append(errs, fmt.Errorf("--%s is empty: leave it out, or is a variable of the shell not set?", name))
+			continue
 		}
 		if _, twice := flags[name]; twice {
 			errs = append(errs, fmt.Errorf("--%s is there twice", name))
@@ -58,6 +66,13 @@ func (s *Set) readFlags(args []string) (flags map[string]given, rest []string, e
 		flags[name] = given{text, "--" + name}
 	}
 	return flags, rest, errs
+}
+
+// isFlag reports whether an argument is a flag that there is, and so no value of another one.
+func (s *Set) isFlag(arg string) bool {
+	name, dashed := strings.CutPrefix(arg, "--")
+	name, _, _ = strings.Cut(name, "=")
+	return dashed && s.byName[name] != nil
 }
 
 // readEnv reads the variables with the prefix. An empty variable is none.

@@ -83,6 +83,9 @@ func (s *Set) All() []*Setting { return s.all }
 // From says where the value of a setting comes from.
 func (s *Set) From(name string) Origin { return s.byName[name].from }
 
+// Setting returns the setting of a name, which there must be.
+func (s *Set) Setting(name string) *Setting { return s.byName[name] }
+
 // Variable returns the name of a setting in the environment.
 func (s *Set) Variable(name string) string {
 	return s.Prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -101,6 +104,9 @@ func (s *Setting) Shown() string {
 
 // Origin says where the value comes from.
 func (s *Setting) Origin() Origin { return s.from }
+
+// Text returns the value as it was written. It may be a secret: see Shown.
+func (s *Setting) Text() string { return s.text }
 
 // given is a value, and where it was found.
 type given struct {
