@@ -39,7 +39,8 @@ type Book struct {
 	process string // names this process in the ledger
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	closing sync.Once
+	closing chan struct{} // has a place for whoever closes the book
+	closed  bool          // nothing is left to be written. Owned by whoever has the place.
 }
 
 // Open returns a book whose truth is in PostgreSQL. It makes the book's tables, or brings
@@ -78,7 +79,7 @@ func InMemory(config Config) *Book {
 
 // makeBook returns a book that does nothing yet. config is complete.
 func makeBook(config Config, l ledger, p patience) (*Book, error) {
-	b := &Book{config: config, ledger: l, patience: p, process: rand.Text()}
+	b := &Book{config: config, ledger: l, patience: p, process: rand.Text(), closing: make(chan struct{}, 1)}
 	restorer, ok := store.RestorerOf(config.Store)
 	if !ok {
 		return nil, fmt.Errorf("weblimit: quota: Config.Store: a %T can't be told what clients have used: it is no store.Restorer", config.Store)
@@ -136,18 +137,25 @@ func (b *Book) Store() store.Store {
 
 // Close writes what was used and is not written yet, and ends the book's work. Its error says
 // that something is not written; it is in the store, and another process of the book finds
-// it. ctx bounds how long it takes. Close the book after the server has stopped: what is
-// charged later is not written.
-func (b *Book) Close(ctx context.Context) (err error) {
-	b.closing.Do(func() {
-		b.stop()
-		// What was used first: a receiver that hangs must not keep it from being written.
-		err = errors.Join(b.writeLast(ctx), b.couriers.close(ctx), b.senders.close(ctx))
-		if err != nil {
-			err = fmt.Errorf("weblimit: quota: closing the book: %w", err)
-		}
-	})
-	return err
+// it. Another call then tries again. ctx bounds how long it takes. Close the book after the server has
+// stopped: what is charged later is not written.
+func (b *Book) Close(ctx context.Context) error {
+	select {
+	case b.closing <- struct{}{}:
+		defer func() { <-b.closing }()
+	case <-ctx.Done():
+		return fmt.Errorf("weblimit: quota: closing the book: somebody else is at it: %w", context.Cause(ctx))
+	}
+	if b.closed {
+		return nil
+	}
+	b.stop()
+	// What was used first: a receiver that hangs must not keep it from being written.
+	if err := errors.Join(b.writeLast(ctx), b.couriers.close(ctx), b.senders.close(ctx)); err != nil {
+		return fmt.Errorf("weblimit: quota: closing the book: %w", err)
+	}
+	b.closed = true
+	return nil
 }
 
 // outlasting returns a context for what is written of work that ends when ctx is done. It is done a

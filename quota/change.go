@@ -136,6 +136,11 @@ func (f *facts) last(kind changeKind) *change {
 	return nil
 }
 
+// made reports whether an operation was made before.
+func (f *facts) made(operation string) bool {
+	return slices.ContainsFunc(f.changes, func(c change) bool { return c.operation == operation })
+}
+
 // adjustment returns the sum of the adjustments of a period.
 func (f *facts) adjustment(start int64) (n int64) {
 	for i := range f.changes {
@@ -198,7 +203,7 @@ func (f *facts) unbounded(start, end, used int64, own terms) Allowance {
 // wantHard returns an error if a change would leave a tenant a hard limit below 1 in the period from
 // start until end. The tenant would have 1 unit, which nobody has asked for.
 func (f *facts) wantHard(c *change, start, end int64, own terms) error {
-	if slices.ContainsFunc(f.changes, func(before change) bool { return before.operation == c.operation }) {
+	if f.made(c.operation) {
 		return nil // a repeat
 	}
 	before := f.unbounded(start, end, 0, own).Hard

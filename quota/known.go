@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/clientkeys"
@@ -57,6 +58,18 @@ func (b *Book) limitWithPeriods(ctx context.Context, name string) (*knownLimit, 
 		err = l.err
 	}
 	return l, err
+}
+
+// period returns the limit's period that a time is in; the present one for the zero time.
+func (l *knownLimit) period(at time.Time) (start, end int64, err error) {
+	switch {
+	case at.IsZero():
+		at = time.Now()
+	case at.Unix() <= 0 || at.After(farFuture):
+		return 0, 0, fmt.Errorf("weblimit: quota: there is no period at %v", at)
+	}
+	start, end, _ = l.rule.Period(at.UnixMicro())
+	return start, end, nil
 }
 
 // wantTenant returns [ErrUnknownTenant] for a name that the limit counts nobody under. A key that

@@ -114,6 +114,35 @@ func TestNamesThatAreNoTenants(t *testing.T) {
 	})
 }
 
+// A query for a limit that there is not is no query in which nothing is found, and neither is one that ends before it begins.
+func TestQueriesThatCanFindNothing(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		b, ctx := booked(t, l), t.Context()
+		usage := func(q Query) error {
+			for _, err := range b.Usage(ctx, q) {
+				return err
+			}
+			return nil
+		}
+		days := func(q Query) error { return check.ErrorOf(b.Days(ctx, q)) }
+		deliveries := func(limit string) error {
+			return b.Deliveries(ctx, DeliveryQuery{Limit: limit}, func(Delivery) error { return nil })
+		}
+		now := time.Now()
+		for name, ask := range map[string]func(Query) error{"Usage": usage, "Days": days} {
+			check.Is(t, name, ask(Query{Limit: "paln"}), ErrUnknownLimit)
+			check.Fails(t, name, ask(Query{Limit: "paln"}), `did you mean "plan"?`)
+			check.OK(t, ask(Query{Limit: "plan"}))
+			check.OK(t, ask(Query{}))
+			check.Fails(t, name, ask(Query{From: now, To: now.Add(-1)}), "which must be later")
+			check.Fails(t, name, ask(Query{From: now, To: now}), "which must be later")
+		}
+		check.Is(t, "Deliveries", deliveries("paln"), ErrUnknownLimit)
+		check.OK(t, deliveries("plan"))
+		check.OK(t, deliveries(""))
+	})
+}
+
 // Plans of limits that no process has reach nobody. Limits of other processes are known, to tools too.
 func TestNamesThatAreNoLimits(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {

@@ -138,7 +138,7 @@ func TestCloseIsBounded(t *testing.T) {
 	l := pgLedgerOf(t)
 	b, _ := byHandOn(t, l, 100)
 	takeFrom(t, b, "tenant:acme", 5)
-	locked(t, l, "generation")
+	letGo := locked(t, l, "generation")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
@@ -146,6 +146,11 @@ func TestCloseIsBounded(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second { // a statement has a minute
 		t.Errorf("Close took %v", took)
 	}
+	check.Fails(t, "Close once more", b.Close(ctx), "closing the book") // nothing is written yet
+	letGo()
+	closeBook(t, b)
+	wantUnits(t, b, 5)
+	closeBook(t, b)
 }
 
 // locked keeps all others from a table, as a server that hangs does, until the test calls letGo or ends.

@@ -117,7 +117,7 @@ func (b *Book) wantChannel(ctx context.Context, name string) error {
 
 // Deliveries calls yield for each delivery of a notice that the query selects, the latest
 // notice first, until yield returns an error, which it returns. Otherwise its error is
-// [ErrUnknownChannel] for a channel that was never opened.
+// [ErrUnknownChannel] for a channel that was never opened, and [ErrUnknownLimit] for a limit that there is not.
 func (b *Book) Deliveries(ctx context.Context, q DeliveryQuery, yield func(Delivery) error) error {
 	switch q.State {
 	case "", Waiting, Delivered, Dead:
@@ -138,7 +138,12 @@ func (b *Book) Deliveries(ctx context.Context, q DeliveryQuery, yield func(Deliv
 		return fmt.Errorf("weblimit: quota: reading deliveries: %w", err)
 	}
 	if !found && q.Channel != "" {
-		return b.wantChannel(ctx, q.Channel)
+		if err := b.wantChannel(ctx, q.Channel); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return b.wantLimit(ctx, q.Limit)
 	}
 	return stopped
 }

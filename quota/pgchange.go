@@ -116,6 +116,10 @@ func (l *pgLedger) channel() string { return "weblimit_" + l.schema }
 // listen uses a connection of its own, which it would otherwise take from the pool for good.
 func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error {
 	config := l.pool.Config()
+	// A server that is frozen or cut off takes a connection and never answers.
+	if of := config.ConnConfig; of.ConnectTimeout <= 0 || of.ConnectTimeout > l.silence {
+		of.ConnectTimeout = l.silence
+	}
 	if config.BeforeConnect != nil { // it may set a password that changes
 		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
 			return err
@@ -130,12 +134,15 @@ func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit,
 		defer cancel()
 		_ = conn.Close(done) // the connection is not needed any more
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{l.channel()}.Sanitize()); err != nil {
+	if err := l.inTime(ctx, func(ctx context.Context) error {
+		_, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{l.channel()}.Sanitize())
+		return err
+	}); err != nil {
 		return err
 	}
 	ready()
 	for {
-		wait, cancel := context.WithTimeout(ctx, listenCheck)
+		wait, cancel := context.WithTimeout(ctx, l.silence)
 		n, err := conn.WaitForNotification(wait)
 		cancel()
 		switch {
@@ -145,7 +152,7 @@ func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit,
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, context.DeadlineExceeded) && !conn.IsClosed():
-			if err := ping(ctx, conn); err != nil {
+			if err := l.inTime(ctx, conn.Ping); err != nil {
 				return err
 			}
 		default:
@@ -154,13 +161,15 @@ func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit,
 	}
 }
 
-// listenCheck is how long the ledger may be silent until it is asked whether it is there.
+// listenCheck is how long the ledger may be silent until it is asked whether it is there, and how long it may take to
+// answer that.
 const listenCheck = 10 * time.Second
 
-func ping(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, listenCheck)
+// inTime asks something that the ledger must answer in time.
+func (l *pgLedger) inTime(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.silence)
 	defer cancel()
-	return conn.Ping(ctx)
+	return ask(ctx)
 }
 
 func (l *pgLedger) present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, err error) {

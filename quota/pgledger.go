@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,13 +19,15 @@ type pgLedger struct {
 	levels []int       // percent, of the bits of position.levels
 	ready  atomic.Bool // the tables are there
 
+	silence time.Duration // see listenCheck
+
 	text struct {
 		states, days, behind, notices, begun, unknown, known, accounts, closing, begin string
 	}
 }
 
 func newPGLedger(pool *pgxpool.Pool, schema string, levels []int) *pgLedger {
-	l := &pgLedger{pool: pool, schema: schema, levels: levels}
+	l := &pgLedger{pool: pool, schema: schema, levels: levels, silence: listenCheck}
 	for to, text := range map[*string]string{
 		&l.text.states: insertStates, &l.text.days: insertDays, &l.text.behind: selectBehind, &l.text.notices: insertNotices,
 		&l.text.begun: insertBegun, &l.text.unknown: updateUnknown, &l.text.known: upsertKnown,

@@ -22,8 +22,9 @@ const (
 type sender struct {
 	book     *Book
 	export   Export
-	failures int  // passes in a row
-	opened   bool // the ledger knows the export
+	failures int       // passes in a row
+	told     time.Time // when it was last reported that the ledger does not answer
+	opened   bool      // the ledger knows the export
 
 	// Of Close:
 	cancel context.CancelFunc // ends the call on its way
@@ -70,9 +71,10 @@ func (s *sender) turn(polling, sending context.Context) {
 	ok, err := b.ledger.beginPass(ctx, p)
 	cancel()
 	if err != nil || !ok {
-		s.report(polling, 0, err)
+		s.away(polling, err)
 		return
 	}
+	s.told = time.Time{}
 	refused, err := s.walk(polling, sending, p)
 	pause := s.export.Every
 	if s.failures++; err == nil && refused == 0 {
@@ -97,12 +99,21 @@ func (s *sender) pause(err error) time.Duration {
 	for i := 1; i < s.failures && pause < maxRetry; i++ {
 		pause *= 2
 	}
-	pause = min(pause, maxRetry)
+	pause = around(min(pause, maxRetry))
 	var e *DeliveryError
-	if errors.As(err, &e) {
+	if errors.As(err, &e) { // not around that, which could be sooner
 		pause = max(pause, min(e.RetryAfter, maxRetryAfter))
 	}
-	return around(pause)
+	return pause
+}
+
+// away reports that the ledger does not answer when it is asked for a turn, at most once in reportEvery: it is asked each
+// second and more often.
+func (s *sender) away(ctx context.Context, err error) {
+	if err != nil && time.Since(s.told) >= reportEvery {
+		s.told = time.Now()
+		s.report(ctx, 0, err)
+	}
 }
 
 // report reports a pass that failed.

@@ -58,8 +58,8 @@ type StatementChange struct {
 	Reason    string     `json:"reason,omitempty"`
 }
 
-// Statement returns the statement of a tenant for the period that a time is in. It is written to
-// the ledger up to Config.FlushEvery ago. The error is [ErrUnknownTenant] for a tenant that has
+// Statement returns the statement of a tenant for the period that a time is in, the present one for the
+// zero time. It is written to the ledger up to Config.FlushEvery ago. The error is [ErrUnknownTenant] for a tenant that has
 // neither used the limit nor a plan, override, credit or adjustment, and [ErrUnknownLimit] if
 // no process has the limit.
 func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time) (*Statement, error) {
@@ -70,7 +70,10 @@ func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time
 	if err := validTenant(tenant); err != nil {
 		return nil, err
 	}
-	start, end, _ := l.rule.Period(at.UnixMicro())
+	start, end, err := l.period(at)
+	if err != nil {
+		return nil, err
+	}
 	text := textOf([]byte(tenant))
 	all, err := b.ledger.facts(ctx, limit, []string{text})
 	if err != nil {
@@ -95,17 +98,20 @@ func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time
 // statementBatch bounds the tenants that the ledger is asked for at a time.
 const statementBatch = 500
 
-// Statements yields the statements of all tenants of a limit for the period that a time is in, in
+// Statements yields the statements of all tenants of a limit for the period that a time is in, as for [Book.Statement], in
 // the order of their names: of those that have used something in it, and of those that had a plan,
 // override, credit or adjustment before its end. An error ends it: see [Book.Statement].
 func (b *Book) Statements(ctx context.Context, limit string, at time.Time) iter.Seq2[*Statement, error] {
 	return func(yield func(*Statement, error) bool) {
 		l, err := b.limitWithPeriods(ctx, limit)
+		var start, end int64
+		if err == nil {
+			start, end, err = l.period(at)
+		}
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		start, end, _ := l.rule.Period(at.UnixMicro())
 		for after := (account{limit, "", start, end}); ; {
 			page, err := b.statements(ctx, l, after)
 			if err != nil {
@@ -158,7 +164,7 @@ func (f *facts) statement(l *knownLimit, tenant string, start, end int64, used *
 	return s
 }
 
-// Allowance returns what a tenant may use, and has used, in the period that a time is in. Its
+// Allowance returns what a tenant may use, and has used, in the period that a time is in, as for [Book.Statement]. Its
 // errors are those of [Book.Statement], but a tenant is known whose key the limit's requests can
 // have, though there were none yet.
 func (b *Book) Allowance(ctx context.Context, limit, tenant string, at time.Time) (Allowance, Usage, error) {
@@ -169,7 +175,10 @@ func (b *Book) Allowance(ctx context.Context, limit, tenant string, at time.Time
 	if err := validTenant(tenant); err != nil {
 		return Allowance{}, Usage{}, err
 	}
-	start, end, _ := l.rule.Period(at.UnixMicro())
+	start, end, err := l.period(at)
+	if err != nil {
+		return Allowance{}, Usage{}, err
+	}
 	text := textOf([]byte(tenant))
 	all, err := b.ledger.facts(ctx, limit, []string{text})
 	if err != nil {

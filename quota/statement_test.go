@@ -9,6 +9,37 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
+// A time is one of a period or an error, and none is the present one: not the period of the year 1, in which nobody has
+// used anything.
+func TestTimesOfStatements(t *testing.T) {
+	eachLedger(t, func(t *testing.T, l ledger) {
+		b, ctx := booked(t, l), t.Context()
+		takeFrom(t, b, "tenant:acme", 5)
+		mustFlushBook(t, b)
+		all := func(at time.Time) (used int64, err error) {
+			for s, err := range b.Statements(ctx, "plan", at) {
+				if err != nil {
+					return 0, err
+				}
+				used += s.Used
+			}
+			return used, nil
+		}
+		s := must.Get(b.Statement(ctx, "plan", "tenant:acme", time.Time{}))(t)
+		check.Equal(t, "the statement", s.Used, 5)
+		check.Equal(t, "the statements", must.Get(all(time.Time{}))(t), 5)
+		_, used, err := b.Allowance(ctx, "plan", "tenant:acme", time.Time{})
+		must.OK(t, err)
+		check.Equal(t, "used", used.Used, 5)
+		for _, at := range []time.Time{time.Unix(-1, 0), time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+			check.Fails(t, "Statement", check.ErrorOf(b.Statement(ctx, "plan", "tenant:acme", at)), "there is no period at")
+			check.Fails(t, "Statements", check.ErrorOf(all(at)), "there is no period at")
+			_, _, err := b.Allowance(ctx, "plan", "tenant:acme", at)
+			check.Fails(t, "Allowance", err, "there is no period at")
+		}
+	})
+}
+
 // The statements of all tenants are those of each, over pages: of all that have used something, or that
 // something was said of.
 func TestStatementsOfAllTenants(t *testing.T) {

@@ -31,8 +31,10 @@ const (
 	// deafFor is how old an allowance may be while changes are not heard of.
 	deafFor = time.Second
 
-	// listenAgain is how long to wait before listening again.
-	listenAgain = 500 * time.Millisecond
+	// listenAgain is how long to wait before listening again, more or less a half, and twice as long after each
+	// failure, up to listenAtLast: a fleet that lost its connections together does not come back together.
+	listenAgain  = 500 * time.Millisecond
+	listenAtLast = 15 * time.Second
 )
 
 // PerTenant returns a limit of which each tenant has its own numbers: those of its plan or
@@ -253,15 +255,16 @@ func (t *tenants) epochOf(limit, key string) {
 
 // listen hears of changes until ctx is done.
 func (t *tenants) listen(ctx context.Context) {
-	for ctx.Err() == nil {
+	for pause := listenAgain; ctx.Err() == nil; pause = min(2*pause, listenAtLast) {
 		_ = t.book.ledger.listen(ctx, func() {
+			pause = listenAgain
 			t.epoch.Add(1) // what has changed meanwhile was not heard of
 			t.deaf.Store(false)
 		}, t.changed)
 		t.deaf.Store(true)
 		select {
 		case <-ctx.Done():
-		case <-time.After(listenAgain):
+		case <-time.After(around(pause)):
 		}
 	}
 }

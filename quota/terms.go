@@ -53,7 +53,7 @@ type Credit struct {
 	Units  int64  // 1 to 2^50
 
 	// Expires is when the credit expires. It still counts until the end of the period which then
-	// is the present one. Defaults to never.
+	// is the present one. A time before the present period is an error. Defaults to never.
 	Expires time.Time
 
 	Reason string // for the statement, at most 1000 characters. Defaults to none.
@@ -204,10 +204,27 @@ func (b *Book) Credit(ctx context.Context, credit Credit) (applied bool, err err
 	if err != nil {
 		return false, err
 	}
-	if err := b.wantTenant(ctx, l, credit.Tenant, nil); err != nil {
+	all, err := b.ledger.facts(ctx, c.limit, []string{c.tenant})
+	if err != nil {
+		return false, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	}
+	f := all[c.tenant]
+	if err := errors.Join(b.wantTenant(ctx, l, credit.Tenant, f), l.wantUseful(f, c)); err != nil {
 		return false, err
 	}
 	return b.apply(ctx, c)
+}
+
+// wantUseful returns an error for a credit that expires before the present period begins, and so would count nowhere.
+func (l *knownLimit) wantUseful(f *facts, c *change) error {
+	if c.expires == 0 || l.err != nil || f.made(c.operation) {
+		return nil
+	}
+	if start, _, _ := l.rule.Period(f.now); c.expires <= start {
+		return fmt.Errorf("weblimit: quota: a credit that expires at %s would count nowhere: the present period began at %s",
+			timeOf(c.expires).Format(time.RFC3339), timeOf(start).Format(time.RFC3339))
+	}
+	return nil
 }
 
 // Adjust changes what a tenant may use in one period, once: see [Book.Credit].
@@ -223,9 +240,6 @@ func (b *Book) Adjust(ctx context.Context, a Adjustment) (applied bool, err erro
 	if a.Reason == "" {
 		err = errors.Join(err, errors.New("weblimit: quota: an adjustment must have a reason"))
 	}
-	if a.At.After(farFuture) || !a.At.IsZero() && a.At.Unix() <= 0 {
-		err = errors.Join(err, fmt.Errorf("weblimit: quota: there is no period at %v", a.At))
-	}
 	if err != nil {
 		return false, err
 	}
@@ -233,10 +247,10 @@ func (b *Book) Adjust(ctx context.Context, a Adjustment) (applied bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if a.At.IsZero() {
-		a.At = time.Now()
+	start, end, err := l.period(a.At)
+	if err != nil {
+		return false, err
 	}
-	start, end, _ := l.rule.Period(a.At.UnixMicro())
 	c.start = start
 	all, err := b.ledger.facts(ctx, c.limit, []string{c.tenant})
 	if err != nil {

@@ -63,11 +63,14 @@ func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
 			{"too many units", credit(func(c *Credit) { c.Units = math.MaxInt64 }), "a credit must be from 1"},
 			{"before the epoch", credit(func(c *Credit) { c.Expires = time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC) }), "a credit can't expire"},
 			{"too late", credit(func(c *Credit) { c.Expires = time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC) }), "a credit can't expire"},
+			{"in a period that has ended", credit(func(c *Credit) { c.Expires = time.Now().AddDate(0, 0, -32) }), "would count nowhere: the present period began at"},
 			{"a reason that is no text", credit(func(c *Credit) { c.Reason = "\xff" }), "a reason must be text"},
 			{"a long reason", credit(func(c *Credit) { c.Reason = strings.Repeat("ü", 1001) }), "a reason must be text"},
 			{"an adjustment of nothing", adjust(func(a *Adjustment) { a.Units = 0 }), "an adjustment must be"},
 			{"the least number", adjust(func(a *Adjustment) { a.Units = math.MinInt64 }), "an adjustment must be"},
 			{"without a reason", adjust(func(a *Adjustment) { a.Reason = "" }), "must have a reason"},
+			{"a time before the epoch", adjust(func(a *Adjustment) { a.At = time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC) }), "there is no period at 1960"},
+			{"a time too far ahead", adjust(func(a *Adjustment) { a.At = time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC) }), "there is no period at 99999"},
 			{"a limit that nobody has", adjust(func(a *Adjustment) { a.Limit = "other" }), "has no limit of this name"},
 			{"a plan without units", b.SetPlan(ctx, Plan{Limit: "plan", Name: "free"}), "set Hard"},
 			{"a plan below itself", b.SetPlan(ctx, Plan{Limit: "plan", Name: "free", Included: 10, Hard: 5}), "set Hard"},
@@ -86,6 +89,21 @@ func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
 		check.Is(t, "the statement of an unknown tenant", check.ErrorOf(b.Statement(ctx, "plan", "tenant:acme", time.Now())), ErrUnknownTenant)
 		check.Is(t, "the statement of an unknown limit", check.ErrorOf(b.Statement(ctx, "other", "tenant:acme", time.Now())), ErrUnknownLimit)
 	})
+}
+
+// A credit that has expired since is told to be a repeat, and not to be a mistake.
+func TestACreditThatHasExpiredIsARepeat(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	l := &knownLimit{rule: *ruleOf(t, monthly(1))}
+	before := change{operation: "payment-1", expires: now.AddDate(0, -2, 0).UnixMicro()}
+	f := &facts{now: now.UnixMicro(), changes: []change{before}}
+	must.OK(t, l.wantUseful(f, &before))
+	other := before
+	other.operation = "payment-2"
+	check.Fails(t, "another of that time", l.wantUseful(f, &other), "would count nowhere")
+	other.expires = now.UnixMicro() // counts until the end of this period
+	must.OK(t, l.wantUseful(f, &other))
 }
 
 func TestOperationsAreDoneOnce(t *testing.T) {

@@ -90,18 +90,30 @@ func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 func dateOf(date int32) time.Time { return time.Unix(int64(date)*24*3600, 0).UTC() }
 
 // Usage yields the use of the accounts that a query selects, in the order of limit, tenant and
-// period. It reads what is written: the last Config.FlushEvery may be missing. An error ends it.
+// period. It reads what is written: the last Config.FlushEvery may be missing. An error ends it: [ErrUnknownLimit] if
+// there is no limit of the query's name.
 func (b *Book) Usage(ctx context.Context, q Query) iter.Seq2[Usage, error] {
 	return func(yield func(Usage, error) bool) {
-		err := b.ledger.usage(ctx, q.complete(), func(u Usage) error {
-			u.Tenant = tenantOf(u.Tenant)
-			if !yield(u, nil) {
-				return errStop
+		found := false
+		err := q.validate()
+		if err == nil {
+			err = b.ledger.usage(ctx, q.complete(), func(u Usage) error {
+				found = true
+				u.Tenant = tenantOf(u.Tenant)
+				if !yield(u, nil) {
+					return errStop
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, errStop) {
+				err = fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 			}
-			return nil
-		})
+		}
+		if err == nil && !found {
+			err = b.wantLimit(ctx, q.Limit)
+		}
 		if err != nil && !errors.Is(err, errStop) {
-			yield(Usage{}, fmt.Errorf("weblimit: quota: asking the ledger: %w", err))
+			yield(Usage{}, err)
 		}
 	}
 }
@@ -110,17 +122,42 @@ var errStop = errors.New("weblimit: quota: the caller needs no more")
 
 // Days returns the use by day of the accounts that a query selects, in the order of limit, tenant,
 // period and day. Days without use are left out. Units that were given back on a later day
-// count there, and can make it negative.
+// count there, and can make it negative. The errors are those of [Book.Usage].
 func (b *Book) Days(ctx context.Context, q Query) ([]DayUsage, error) {
+	if err := q.validate(); err != nil {
+		return nil, err
+	}
 	days, err := b.ledger.days(ctx, q.complete())
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	}
+	if len(days) == 0 {
+		if err := b.wantLimit(ctx, q.Limit); err != nil {
+			return nil, err
+		}
 	}
 	all := make([]DayUsage, len(days))
 	for i, d := range days {
 		all[i] = DayUsage{Limit: d.limit, Tenant: tenantOf(d.key), Start: timeOf(d.start), End: timeOf(d.end), Day: dateOf(d.date), Used: d.used}
 	}
 	return all, nil
+}
+
+// validate returns an error for a query that can select nothing.
+func (q *Query) validate() error {
+	if !q.To.IsZero() && !q.From.Before(q.To) {
+		return fmt.Errorf("weblimit: quota: Query.From is %v, and To %v, which must be later", q.From, q.To)
+	}
+	return nil
+}
+
+// wantLimit returns [ErrUnknownLimit] for a limit of which nothing was found, if there is none of that name. It may be "".
+func (b *Book) wantLimit(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	_, err := b.limit(ctx, name)
+	return err
 }
 
 // complete returns the query as the ledger wants it.
