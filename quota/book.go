@@ -29,6 +29,8 @@ type Book struct {
 	tenants  tenants
 	couriers couriers
 	senders  senders
+	stats    stats
+	remove   func() // takes numbers back from the store
 
 	attached map[string]Limit // what processes have declared, by name; nil but for Attach
 	refusing *noStore         // the store of an attached book
@@ -117,6 +119,7 @@ func newBook(config Config, l ledger, p patience, away error) (*Book, error) {
 	b.stop = cancel
 	b.couriers.start(ctx, b, away == nil)
 	b.senders.start(ctx, b, away == nil)
+	b.remove = config.Store.Registry().AddLedger(b.numbers)
 	b.running.Go(func() { b.flusher.run(ctx) })
 	b.running.Go(func() { b.tenants.listen(ctx) })
 	return b, nil
@@ -155,6 +158,9 @@ func (b *Book) Close(ctx context.Context) error {
 		return fmt.Errorf("weblimit: quota: closing the book: %w", err)
 	}
 	b.closed = true
+	if b.remove != nil {
+		b.remove()
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -33,6 +34,8 @@ type courier struct {
 	cancel  context.CancelFunc // ends the attempts on their way
 	opened  bool               // the ledger knows the channel
 	working sync.WaitGroup     // attempts on their way
+
+	delivered, pending atomic.Int64 // for metrics: by this process; in the ledger
 
 	mu       sync.Mutex
 	busy     map[string]int // attempts by tenant. Guarded by mu.
@@ -156,6 +159,9 @@ func (c *courier) attempt(delivering context.Context, d *delivery) {
 	}
 	if s.verdict == dead {
 		c.book.health.registry.Report(store.Event{Kind: store.EventNoticesDead, Node: c.channel.Name, Count: 1, Err: err})
+	}
+	if s.verdict == delivered {
+		c.delivered.Add(1)
 	}
 	c.settle(delivering, d, &s)
 }

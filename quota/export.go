@@ -144,6 +144,10 @@ type exports interface {
 	// sent records that the receiver has increments, and renews the lease.
 	sent(ctx context.Context, p *pass, all []increment) error
 
+	// pending returns how many increments the receiver does not have, as far as a pass has found them, up to
+	// most.
+	pending(ctx context.Context, name string, most int) (int64, error)
+
 	// endPass ends a pass. The next is due after a pause. complete says that the receiver has
 	// everything of the periods from since on.
 	endPass(ctx context.Context, p *pass, complete bool, pause time.Duration) error

@@ -72,6 +72,7 @@ func (f *flusher) present(ctx context.Context) {
 		return
 	}
 	b.health.answered()
+	b.countPending(ctx)
 	if err := b.declareLimits(ctx); err != nil && ctx.Err() == nil {
 		b.health.failed(err)
 	}

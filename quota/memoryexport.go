@@ -126,6 +126,20 @@ func (m *memoryLedger) sent(_ context.Context, p *pass, all []increment) error {
 	return nil
 }
 
+func (m *memoryLedger) pending(_ context.Context, name string, most int) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	if s := m.exports.sinks[name]; s != nil {
+		for _, e := range s.days {
+			if e.pending {
+				n++
+			}
+		}
+	}
+	return int64(min(n, most)), nil
+}
+
 func (m *memoryLedger) endPass(_ context.Context, p *pass, complete bool, pause time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

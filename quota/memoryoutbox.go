@@ -57,6 +57,18 @@ func (m *memoryLedger) removeChannel(_ context.Context, name string) (bool, erro
 	return known, nil
 }
 
+func (m *memoryLedger) waiting(_ context.Context, channel string, most int) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, d := range m.outbox.all {
+		if d.channel == channel && d.state == Waiting {
+			n++
+		}
+	}
+	return int64(min(n, most)), nil
+}
+
 func (m *memoryLedger) claim(_ context.Context, channel string, again bool, busy []string, n int, lease time.Duration) (claimed []delivery, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

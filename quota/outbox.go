@@ -37,6 +37,9 @@ type outbox interface {
 	// deliveries calls yield for each delivery that the query selects, the latest notice first.
 	deliveries(ctx context.Context, q DeliveryQuery, yield func(Delivery) error) error
 
+	// waiting returns how many deliveries to a channel wait, up to most.
+	waiting(ctx context.Context, channel string, most int) (int64, error)
+
 	// redeliver makes deliveries due, as if there had been no attempt: those of notices, or all
 	// dead ones if there are none.
 	redeliver(ctx context.Context, channel string, notices []account, levels []int32, included []int64) (int64, error)

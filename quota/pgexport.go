@@ -177,6 +177,12 @@ func (l *pgLedger) sent(ctx context.Context, p *pass, all []increment) error {
 	return l.pool.SendBatch(ctx, &batch).Close()
 }
 
+func (l *pgLedger) pending(ctx context.Context, name string, most int) (n int64, err error) {
+	err = l.pool.QueryRow(ctx, l.sql(`SELECT count(*) FROM
+		(SELECT FROM {schema}.export WHERE sink = $1 AND pending IS NOT NULL LIMIT $2) e`), name, most).Scan(&n)
+	return n, err
+}
+
 func (l *pgLedger) endPass(ctx context.Context, p *pass, complete bool, pause time.Duration) error {
 	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.sink SET owner = '', lease = 'epoch', due = clock_timestamp() + $4, written = clock_timestamp(),
 		scanned = CASE WHEN $3 THEN $5 ELSE scanned END, whole = CASE WHEN $3 AND $6 THEN $5 ELSE whole END

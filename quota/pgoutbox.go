@@ -85,6 +85,12 @@ func (m *pgMicros) ScanTimestamptz(v pgtype.Timestamptz) error {
 	return nil
 }
 
+func (l *pgLedger) waiting(ctx context.Context, channel string, most int) (n int64, err error) {
+	err = l.pool.QueryRow(ctx, l.sql(`SELECT count(*) FROM
+		(SELECT FROM {schema}.delivery WHERE channel = $1 AND state = 'waiting' LIMIT $2) d`), channel, most).Scan(&n)
+	return n, err
+}
+
 func (l *pgLedger) settle(ctx context.Context, d *delivery, s *settlement) error {
 	text, args := "", []any{d.channel, d.id}
 	switch s.verdict {

@@ -91,6 +91,7 @@ func (b *Book) Reconcile(ctx context.Context, repair bool, found func(Difference
 const reconcileBatch = 250
 
 func (b *Book) reconcile(ctx context.Context, repair bool, found func(Difference) error) (Reconciliation, error) {
+	found = b.stats.counting(found)
 	var sum Reconciliation
 	var after account
 	now := time.Now().UnixMicro()

@@ -29,6 +29,8 @@ type kept struct {
 	days   *store.Rule // whose periods are the days in the limit's time zone
 	shards [shardCount]shard
 
+	granted, denied atomic.Int64 // units of requests, for metrics
+
 	mu        sync.Mutex
 	rule      store.Rule // as it was declared. Guarded by mu.
 	keys      string     // store.Declaration.Keys, or "". Guarded by mu.

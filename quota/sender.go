@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -25,6 +26,8 @@ type sender struct {
 	failures int       // passes in a row
 	told     time.Time // when it was last reported that the ledger does not answer
 	opened   bool      // the ledger knows the export
+
+	accepted, pending atomic.Int64 // increments, for metrics: from this process; in the ledger
 
 	// Of Close:
 	cancel context.CancelFunc // ends the call on its way
@@ -176,6 +179,7 @@ func (s *sender) send(sending context.Context, p *pass, all []increment) (refuse
 	err = send(ctx, &s.export, batch)
 	cancel()
 	if err == nil {
+		s.accepted.Add(int64(len(all)))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(sending), s.book.config.Timeout)
 		defer cancel()
 		if err := s.book.ledger.sent(ctx, p, all); err != nil {

@@ -119,6 +119,9 @@ func (s *bookStore) Take(ctx context.Context, checks []store.Check, results []st
 		}
 		if others {
 			if denied, err := s.takeOthers(ctx, c, results); denied || err != nil {
+				if err == nil {
+					c.count(results)
+				}
 				return err
 			}
 		}
@@ -128,7 +131,25 @@ func (s *bookStore) Take(ctx context.Context, checks []store.Check, results []st
 	}
 	s.note(c, results)
 	s.look(ctx, c, results)
+	c.count(results)
 	return nil
+}
+
+// count counts the units of a request that was decided, for metrics.
+func (c *call) count(results []store.Result) {
+	allowed := true
+	for i := range c.checks {
+		allowed = allowed && (results[i].Allowed || c.checks[i].Shadow)
+	}
+	for i, t := range c.twins {
+		switch {
+		case t == nil || c.checks[i].Cost == 0:
+		case allowed && results[i].Allowed:
+			t.kept.granted.Add(c.checks[i].Cost)
+		case !results[i].Allowed && !c.checks[i].Shadow:
+			t.kept.denied.Add(c.checks[i].Cost)
+		}
+	}
 }
 
 // missing returns how many accounts of checks with costs the store does not know, because

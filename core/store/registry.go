@@ -24,6 +24,7 @@ type Registry struct {
 	restorer  Restorer                  // Guarded by mu.
 	listeners []func(Declaration) error // of OnRegister. Guarded by mu.
 	buckets   func() int                // Guarded by mu.
+	ledgers   []*func() LedgerStats     // replaced, and not changed. Guarded by mu.
 	health    health
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
@@ -61,6 +62,10 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 	down.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Node: "a:6379"})
 	down.Registry().Report(core.Event{Kind: core.EventNoticesFailing, Node: "billing", Count: 1})
 	down.Registry().Report(core.Event{Kind: core.EventExportFailing, Node: "openmeter", Count: 1})
+	receivers := map[string]store.Deliveries{"receiver": {Done: 1}}
+	down.Registry().AddLedger(func() store.LedgerStats {
+		return store.LedgerStats{Accounts: 1, Units: map[string]store.LedgerUnits{"user": {Granted: 2}}, Notices: receivers, Exports: receivers}
+	})
 	down.fail(errRefused)
 	l.Allow(on("/orders/{id}"))
 	observer.Settled(core.Settlement{Rule: &core.Rule{Name: "user"}, Units: 3})
@@ -72,7 +77,7 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 func TestMetricsKeepToTheConventions(t *testing.T) {
 	t.Parallel()
 	families := must.Get(used(t, weblimitprom.Config{}).Gather())(t)
-	check.Equal(t, "metrics, all of which this test uses", len(families), 27)
+	check.Equal(t, "metrics, all of which this test uses", len(families), 36)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)

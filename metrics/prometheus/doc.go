@@ -28,7 +28,8 @@
 //	breaker_open{node}                             1 while a node is not asked
 //	breaker_opened_total{node}                     how often that began
 //	outage_active                                  stores that do not answer
-//	outages_total                                  outages that began
+//	outages_total                                  outages that have ended, as the page of inspect counts them
+//	slow_total                                     times that a store was only slow: see core.Event.Slow
 //	fallback_active                                1 for ten seconds after a decision without the store
 //	ledger_out                                     ledgers of quota.Book that do not answer
 //	ledger_outages_total                           how often that began
@@ -37,6 +38,14 @@
 //	notices_failed_total{channel}                  attempts to deliver notices that failed
 //	notices_dead_total                             notices that are not tried any more
 //	exports_failed_total{export}                   increments of usage that a receiver did not accept
+//	ledger_units_total{limit,result}               units of requests under limits of a quota.Book: granted, denied
+//	ledger_accounts                                accounts that this process remembers
+//	ledger_unwritten_accounts                      of these, those whose last change is not in the ledger yet
+//	ledger_differences_total{cause}                accounts of which store and ledger were found to differ
+//	notices_delivered_total{channel}               notices that this process has delivered
+//	notices_pending{channel}                       notices that wait, the same for all processes
+//	exports_sent_total{export}                     increments of usage that a receiver has accepted
+//	exports_pending{export}                        increments that it does not have, the same for all processes
 //	buckets                                        buckets in the memory of this process
 //	top_denied_per_minute                          see Config.TopDenied
 //	series_capped_total{limit}                     decisions counted with the route "other"

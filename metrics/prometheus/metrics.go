@@ -11,6 +11,7 @@ type metrics struct {
 	errors         *prometheus.CounterVec
 	breakerOpened  *prometheus.CounterVec
 	outages        prometheus.Counter
+	slow           prometheus.Counter
 	ledgerOutages  prometheus.Counter
 	accountsWait   prometheus.Counter
 	accountsForked prometheus.Counter
@@ -26,6 +27,7 @@ type metrics struct {
 	outageActive   *prometheus.Desc
 	fallbackActive *prometheus.Desc
 	ledgerOut      *prometheus.Desc
+	books          bookMetrics
 	buckets        *prometheus.Desc
 	waiting        *prometheus.Desc
 	policyInfo     *prometheus.Desc
@@ -47,7 +49,8 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		capped:         counter("series_capped_total", "Decisions that were counted with the route other, since the limit has too many label sets.", "limit"),
 		errors:         counter("store_errors_total", "Decisions and settlements that the store did not answer.", "class", "node"),
 		breakerOpened:  counter("breaker_opened_total", "How often the circuit breaker of a node has opened.", "node"),
-		outages:        counter("outages_total", "Outages of stores that have begun.").WithLabelValues(),
+		outages:        counter("outages_total", "Outages of stores that have ended, without the few time-outs that slow_total counts.").WithLabelValues(),
+		slow:           counter("slow_total", "Times that a store was slow and not out: ten decisions or fewer timed out, and then it answered again.").WithLabelValues(),
 		ledgerOutages:  counter("ledger_outages_total", "Outages of ledgers of quota.Book that have begun.").WithLabelValues(),
 		accountsWait:   counter("ledger_accounts_waiting_total", "Accounts that this process could not remember, so that what they used waits in the store.").WithLabelValues(),
 		accountsForked: counter("ledger_accounts_forked_total", "Accounts of which the store had lost what the ledger has.").WithLabelValues(),
@@ -67,6 +70,7 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		waiting:        other("waiting_requests", "Requests that wait for their turn."),
 		policyInfo:     other("policy_info", "Versions of configurations that decide now, such as those of policy files, by how many limiters have them.", "version"),
 		policyRefused:  other("policy_refused", "Limiters whose policy file has changed, and whose change was refused or can't be read: the version of before decides."),
+		books:          newBookMetrics(other),
 		topDenied:      other("top_denied_per_minute", "Denials of the client that was denied most in the last minute."),
 	}
 }
@@ -74,14 +78,14 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 // collectors returns the metrics whose values client_golang keeps.
 func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
-		m.decisions, m.results, m.near, m.capped, m.errors, m.breakerOpened, m.outages, m.settlements, m.settledUnits,
+		m.decisions, m.results, m.near, m.capped, m.errors, m.breakerOpened, m.outages, m.slow, m.settlements, m.settledUnits,
 		m.ledgerOutages, m.accountsWait, m.accountsForked, m.noticesFailed, m.noticesDead, m.exportsFailed,
 	}
 }
 
 // descs describe the others.
 func (m *metrics) descs() []*prometheus.Desc {
-	return []*prometheus.Desc{
+	return append(m.books.descs(),
 		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.ledgerOut, m.buckets, m.waiting, m.policyInfo, m.policyRefused, m.topDenied,
-	}
+	)
 }

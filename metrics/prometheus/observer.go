@@ -83,12 +83,16 @@ func (o *Observer) StoreEvent(e core.Event) {
 		o.metrics.breakerOpened.WithLabelValues(o.stores.breaker(e.Node, true)).Inc()
 	case core.EventBreakerClosed:
 		o.stores.breaker(e.Node, false)
-	case core.EventOutageBegan:
-		o.metrics.outages.Inc()
+	case core.EventOutageEnded:
+		if e.Slow() {
+			o.metrics.slow.Inc()
+		} else {
+			o.metrics.outages.Inc()
+		}
 	case core.EventLedgerOut, core.EventLedgerBack, core.EventAccountsWaiting, core.EventAccountsForked,
 		core.EventNoticesFailing, core.EventNoticesDead, core.EventExportFailing:
 		o.books.event(&o.metrics, &e)
-	case core.EventStoreError, core.EventOutageEnded, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn,
+	case core.EventStoreError, core.EventOutageBegan, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn,
 		core.EventFailoversUnseen:
 	}
 }

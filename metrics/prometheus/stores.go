@@ -154,6 +154,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	alive := l.alive()
 	l.mu.Unlock()
 	var buckets, waiting, out, refused float64
+	var kept bookSeries
 	known := map[*store.Registry]bool{}
 	versions := map[string]float64{}
 	for _, limiter := range alive {
@@ -168,6 +169,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 		if registry := limiter.Store().Registry().Root(); !known[registry] {
 			known[registry] = true
 			buckets += float64(stats.Buckets)
+			kept.add(registry.Ledgers())
 			if stats.Outage {
 				out++
 			}
@@ -176,6 +178,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	for desc, value := range map[*prometheus.Desc]float64{m.buckets: buckets, m.waiting: waiting, m.outageActive: out, m.policyRefused: refused} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
+	kept.collect(&m.books, to)
 	for version, n := range versions {
 		to <- prometheus.MustNewConstMetric(m.policyInfo, prometheus.GaugeValue, n, version)
 	}

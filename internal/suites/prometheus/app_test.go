@@ -2,10 +2,12 @@ package prometheus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 	"github.com/weblimit/weblimit/nethttp"
+	"github.com/weblimit/weblimit/quota"
 )
 
 const (
@@ -40,8 +43,9 @@ func serve(t *testing.T, server *redistest.Server) *httptest.Server {
 		TraceID:    func(context.Context) string { return trace },
 		TopDenied:  func() float64 { return 20 },
 	}))(t)
+	book := book(t, redisstore.New(client))
 	settings := nethttp.With(core.Config{
-		Store: redisstore.New(client), Observe: metrics, Version: "v1#0123456789ab",
+		Store: book.Store(), Observe: metrics, Version: "v1#0123456789ab",
 		Timeout: 30 * time.Second, // a Redis that has no processor for a while is no outage here
 		Bypass:  []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
 	})
@@ -53,11 +57,31 @@ func serve(t *testing.T, server *redistest.Server) *httptest.Server {
 	app.Handle("GET /paced", settings.Limit(core.PerSecond(20).By(byKey).LeakyBucket(time.Second).Named("paced"))(ok))
 	app.Handle("GET /chat", settings.Limit(core.PerHour(1_000_000).By(byKey).Named("tokens").Estimate(1))(
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _ = nethttp.Charge(r.Context(), 40) })))
+	app.Handle("GET /paid", settings.Limit(core.PerMonth(100, time.UTC).By(byKey).Named("plan"))(ok))
 	app.Handle("GET /healthz", settings.Limit(core.PerHour(1).By(byKey).Named("health"))(ok))
 	app.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: registry}))
 	s := httptest.NewServer(app)
 	t.Cleanup(s.Close)
 	return s
+}
+
+// book keeps a month's quota, with receivers that fail now and then.
+func book(t *testing.T, s core.Store) *quota.Book {
+	t.Helper()
+	var calls atomic.Int64
+	sometimes := func() error {
+		if calls.Add(1)%2 == 1 {
+			return errors.New("the receiver is busy")
+		}
+		return nil
+	}
+	b := quota.InMemory(quota.Config{
+		Store:   s,
+		Notices: []quota.Channel{{Name: "mail", Backoff: 100 * time.Millisecond, Deliver: func(context.Context, quota.Notice) error { return sometimes() }}},
+		Exports: []quota.Export{{Name: "meter", Every: 100 * time.Millisecond, Send: func(context.Context, []quota.Increment) error { return sometimes() }}},
+	})
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	return b
 }
 
 // load sends requests of a few clients to the application until the test ends, of which one asks for
@@ -99,4 +123,5 @@ func load(t *testing.T, app *httptest.Server) {
 	}
 	send(secret, "/chat", 50*time.Millisecond)
 	send(secret, "/healthz", 200*time.Millisecond)
+	send(secret, "/paid", 20*time.Millisecond)
 }
