@@ -144,11 +144,21 @@ func TestADialerKeepsToItsOptions(t *testing.T) {
 	if _, err := dial(t.Context(), "tcp", silent.Addr().String()); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("a handshake that nobody answers ends with %v, want a time-out", err)
 	}
+	must.OK(t, must.Get(silent.Accept())(t).Close())
+
+	dialed := make(chan error, 1)
+	go func() {
+		_, err := NewDialer(&redis.Options{DialTimeout: time.Hour, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}})(context.Background(), "tcp", silent.Addr().String())
+		dialed <- err
+	}()
 	server := must.Get(silent.Accept())(t)
-	defer server.Close()
 	const handshake = 22 // the type of the first record of TLS
 	first := make([]byte, 1)
 	if _, err := server.Read(first); err != nil || first[0] != handshake {
 		t.Errorf("the first byte is %d, %v, want %d", first[0], err, handshake)
+	}
+	must.OK(t, server.Close())
+	if err := <-dialed; err == nil {
+		t.Error("a handshake that nobody answers has succeeded")
 	}
 }

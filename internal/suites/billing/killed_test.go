@@ -45,7 +45,7 @@ func TestKilledAtRandom(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s", seed, h.name), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(uint64(seed), 1))
-			o := order{Goroutines: long.Rounds(8, 64), Tenants: long.Rounds(250, 1000), Quota: 1 << 40, Settle: true, FlushEvery: time.Duration(20+random.IntN(200)) * time.Millisecond}
+			o := order{Goroutines: long.Rounds(8, 64), Pause: long.Rounds(10*time.Millisecond, 0), Tenants: long.Rounds(250, 1000), Quota: 1 << 40, Settle: true, FlushEvery: time.Duration(20+random.IntN(200)) * time.Millisecond}
 			if (seed/len(harms)+seed)%2 == 1 { // tenants reach their quota
 				o.Quota, o.Settle = 300, false
 			}

@@ -29,6 +29,7 @@ type order struct {
 	DayEnds       int64 // seconds since the epoch at which a day of the second limit ends; 0 for months
 	Seed          uint64
 	Goroutines    int
+	Pause         time.Duration // of each goroutine between charges: load beyond some thousand a second finds nothing more
 	Tenants       int
 	Quota         int64
 	FlushEvery    time.Duration
@@ -136,6 +137,7 @@ func (w *worker) flushes(ctx context.Context) {
 func (w *worker) run(ctx context.Context, r *rand.Rand) {
 	zipf := rand.NewZipf(r, 1.3, 3, uint64(w.Tenants-1))
 	for ctx.Err() == nil {
+		time.Sleep(w.Pause)
 		n := int(zipf.Uint64())
 		if r.IntN(3) == 0 {
 			n = r.IntN(w.Tenants)
