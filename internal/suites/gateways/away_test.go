@@ -32,7 +32,7 @@ func (s *setup) client(t testing.TB, from string) *http.Client {
 
 // tally says how requests were answered.
 type tally struct {
-	silent   bool // as program.silent
+	bare     bool // as program.bare
 	statuses map[int]int
 	unnamed  []string // errors, and denials without a problem
 	limited  int      // of those that passed, how many have RateLimit
@@ -42,7 +42,7 @@ type tally struct {
 // ask sends n requests one after the other.
 func (s *setup) ask(t testing.TB, c *http.Client, n int) *tally {
 	t.Helper()
-	got := &tally{silent: s.silent, statuses: map[int]int{}}
+	got := &tally{bare: s.bare, statuses: map[int]int{}}
 	for range n {
 		got.ask(c)
 	}
@@ -60,7 +60,7 @@ func (got *tally) ask(c *http.Client) (decided bool) {
 	body, err := io.ReadAll(res.Body)
 	_ = res.Body.Close()
 	got.longest = max(got.longest, time.Since(began))
-	if got.silent && res.StatusCode >= 502 && res.StatusCode <= 504 {
+	if got.bare && res.StatusCode >= 502 && res.StatusCode <= 504 {
 		got.statuses[503]++
 		return false
 	}
@@ -69,7 +69,7 @@ func (got *tally) ask(c *http.Client) (decided bool) {
 	case err != nil:
 		got.unnamed = append(got.unnamed, err.Error())
 	case res.StatusCode == http.StatusOK:
-		if res.Header.Get("RateLimit") != "" || got.silent {
+		if res.Header.Get("RateLimit") != "" {
 			got.limited++
 			return true
 		}
@@ -96,7 +96,7 @@ func (got *tally) check(t testing.TB, policy string, n int, took time.Duration) 
 		most := 110 + int(10*took.Seconds())
 		ok = got.statuses[200] >= 50 && got.statuses[200] <= most && got.statuses[200]+got.statuses[429] == n
 	}
-	if !ok || got.limited > 0 && !got.silent {
+	if !ok || got.limited > 0 {
 		t.Errorf("%s: the answers to %d requests are %v, %d of them decided", policy, n, got.statuses, got.limited)
 	}
 }
@@ -147,7 +147,7 @@ func (s *setup) decidesWithout(t *testing.T, policy, how string, goAway func()) 
 	for range callers {
 		got.add(<-tallies)
 	}
-	got.silent = s.silent
+	got.bare = s.bare
 	got.check(t, policy, n, time.Since(began))
 	if passed := s.served.Load() - served; passed != int64(got.statuses[200]) {
 		t.Errorf("%s: %d requests were served, of %d that were answered so", how, passed, got.statuses[200])

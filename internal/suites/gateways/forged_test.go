@@ -41,7 +41,7 @@ func TestForgedRequests(t *testing.T) {
 			}
 		}
 		a := s.get(t, s.bystander, "/things")
-		if a.StatusCode != http.StatusOK || !s.silent && !strings.HasPrefix(a.Header.Get("RateLimit"), `"client";r=99;`) {
+		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("RateLimit"), `"client";r=99;`) {
 			t.Errorf("another client got %s %v", a.Status, a.Header)
 		}
 		denied(t, s.get(t, s.attacker, "/things"))

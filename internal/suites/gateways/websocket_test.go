@@ -2,6 +2,7 @@ package gateways
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/suites/proxies"
@@ -36,6 +37,23 @@ func TestWebSockets(t *testing.T) {
 		}
 		if got := open(s.bystander); got != http.StatusSwitchingProtocols {
 			t.Errorf("another client: %d", got)
+		}
+		s.refusedNone(t)
+	})
+}
+
+// No upgrade but to a WebSocket reaches the application. Over one to HTTP/2, which applications by golang.org/x/net/http2/h2c
+// grant, a client would send requests that the limiter is not asked about.
+func TestOtherUpgrades(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.shared(t, "")
+		for _, upgrade := range []string{"h2c", "H2C", "websocket, h2c", "h2c,websocket", "foo, h2c", "websocket\r\nUpgrade: h2c", "h2c\r\nUpgrade: websocket"} {
+			served := s.served.Load()
+			a := s.send(t, s.attacker, "GET /things HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: "+upgrade+"\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n")
+			if s.served.Load() > served && strings.Contains(strings.ToLower(strings.Join(s.last.Load().Header.Values("Upgrade"), ",")), "h2c") {
+				t.Errorf("%q reached the application, and the answer is %s", upgrade, a.Status)
+			}
 		}
 		s.refusedNone(t)
 	})

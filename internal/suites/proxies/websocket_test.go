@@ -2,6 +2,7 @@ package proxies
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/suites/frameworks"
@@ -11,6 +12,7 @@ import (
 )
 
 // With the configurations of docs/proxies.md, WebSockets reach the application. Each is charged as the one request by which it begins.
+// An upgrade to HTTP/2 does not reach it: an application might grant it by that header alone.
 func TestWebSocketsThroughProxies(t *testing.T) {
 	t.Parallel()
 	for _, p := range proxies {
@@ -18,13 +20,19 @@ func TestWebSocketsThroughProxies(t *testing.T) {
 			t.Parallel()
 			l := listen(t, "tcp")
 			r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
-			server := &frameworks.Std{Handler: nethttp.New(r.Limiter)(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			limited := nethttp.New(r.Limiter)(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				if Upgrade(w, req) {
 					r.ran.Add(1)
 					return
 				}
 				w.WriteHeader(http.StatusUpgradeRequired)
-			}))}
+			}))
+			server := &frameworks.Std{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				if upgrade := req.Header.Get("Upgrade"); upgrade != "" && !strings.EqualFold(upgrade, "websocket") {
+					t.Errorf("the application is asked to upgrade to %q", upgrade)
+				}
+				limited.ServeHTTP(w, req)
+			})}
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -39,6 +47,9 @@ func TestWebSocketsThroughProxies(t *testing.T) {
 				if res := must.Get(WebSocket(t, attacker, front.addr, "/", "WebSocket"))(t); res.StatusCode != want {
 					t.Errorf("WebSocket %d of %d: %s, want %d", i+1, quota, res.Status, want)
 				}
+			}
+			for _, upgrade := range []string{"h2c", "H2C", "websocket, h2c"} {
+				_ = must.Get(WebSocket(t, attacker, front.addr, "/", upgrade))(t)
 			}
 			front.stop()
 			server.Shutdown()
