@@ -49,7 +49,7 @@ var phases = []struct {
 	{"thawed", false, func(s *setup, t *testing.T) { s.limiter.thaw(t) }},
 }
 
-// faults has the limiter go through the phases, twice, and fails the test for answers that the policy does not have.
+// faults has the limiter go through the phases, twice.
 func (s *setup) faults(t *testing.T, policy string, clients int) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -77,6 +77,15 @@ func (s *setup) faults(t *testing.T, policy string, clients int) {
 			}
 		})
 	}
+	var end sync.Once
+	stopped := func() {
+		stop.Store(true)
+		wg.Wait()
+		for n := range int(phase.Load()) + 1 {
+			s.judge(t, policy, n, tallies)
+		}
+	}
+	defer end.Do(stopped) // what there is, too, where a phase does not end
 	for n := range rounds {
 		phases[n%len(phases)].then(s, t)
 		phase.Store(int64(n))
@@ -87,31 +96,33 @@ func (s *setup) faults(t *testing.T, policy string, clients int) {
 		enough := count.Load() + int64(long.Rounds(2, 10)*clients)
 		wait.Until(t, "requests are answered as they are in this phase", func() bool { return count.Load() >= enough })
 	}
-	stop.Store(true)
-	wg.Wait()
-	for n := range rounds {
-		all := &tally{statuses: map[int]int{}}
-		for _, one := range tallies {
-			all.add(one[n])
-		}
-		t.Logf("%-9s %v, %d of them decided, longest %v", phases[n%len(phases)].name, all, all.limited, all.longest)
-		allowed := map[string][]int{"open": {200}, "closed": {200, 503}, "local": {200, 429}}[policy]
-		for status, n := range all.statuses {
-			if !slices.Contains(allowed, status) {
-				t.Errorf("%d requests got %d", n, status)
-			}
-		}
-		if policy == "closed" && all.statuses[200] > all.limited {
-			t.Errorf("%d requests passed and were not decided", all.statuses[200]-all.limited)
-		}
-		if len(all.unnamed) > 0 {
-			t.Errorf("%d answers that the documentation does not name, such as %q", len(all.unnamed), all.unnamed[0])
-		}
-	}
+	end.Do(stopped)
 	if n := s.strays.Load(); n > 0 {
 		t.Errorf("the application got %d subrequests", n)
 	}
 	s.back(t)
+}
+
+// judge logs how requests were answered in a phase, and fails the test for answers that the policy does not have.
+func (s *setup) judge(t *testing.T, policy string, n int, tallies [][]*tally) {
+	t.Helper()
+	all := &tally{statuses: map[int]int{}}
+	for _, one := range tallies {
+		all.add(one[n])
+	}
+	t.Logf("%-9s %v, %d of them decided, longest %v", phases[n%len(phases)].name, all, all.limited, all.longest)
+	allowed := map[string][]int{"open": {200}, "closed": {200, 503}, "local": {200, 429}}[policy]
+	for status, n := range all.statuses {
+		if !slices.Contains(allowed, status) {
+			t.Errorf("%d requests got %d", n, status)
+		}
+	}
+	if policy == "closed" && all.statuses[200] > all.limited {
+		t.Errorf("%d requests passed and were not decided", all.statuses[200]-all.limited)
+	}
+	if len(all.unnamed) > 0 {
+		t.Errorf("%d answers that the documentation does not name, such as %q", len(all.unnamed), all.unnamed[0])
+	}
 }
 
 // add adds the answers of another.
