@@ -88,10 +88,14 @@ type Publication struct {
 	// Options are for the check of the file, as for Load. Defaults to AnyName and WithoutSecrets:
 	// names of the application's are taken as they are, and secrets are not read.
 	Options *Options
+
+	// Check is the check of a file of another kind, such as Check of service/envoy's Config, and takes the place of
+	// Options. Defaults to nil: the file has policies.
+	Check func(File) error
 }
 
 // Publish checks a file and publishes it in an archive, for all processes that watch it. A file with
-// problems changes nothing; the error is an [*Error] with all of them. If the archive holds the very
+// problems changes nothing; the error is an [*Error] with all of them, or that of Publication.Check. If the archive holds the very
 // file already, nothing is published, and the present release is returned.
 func Publish(ctx context.Context, in Archive, file File, p Publication) (Release, error) {
 	return p.publish(ctx, in, file, 0)
@@ -146,10 +150,7 @@ func RollbackTarget(releases []Release, number int64) (Release, error) {
 const maxTold = 200
 
 func (p Publication) publish(ctx context.Context, in Archive, file File, of int64) (Release, error) {
-	if p.Options == nil {
-		p.Options = &Options{AnyName: true, WithoutSecrets: true}
-	}
-	next, err := compile(ctx, file.Name, file.Text, p.Options)
+	version, err := p.check(ctx, file)
 	if err != nil {
 		return Release{}, err
 	}
@@ -157,13 +158,32 @@ func (p Publication) publish(ctx context.Context, in Archive, file File, of int6
 	if p.Replaces != nil {
 		after = p.Replaces.Number
 	}
-	if same, ok := p.published(ctx, in, next.version.Hash, after); ok {
+	if same, ok := p.published(ctx, in, version.Hash, after); ok {
 		return same, nil
 	}
 	file.Name = told(file.Name)
 	return in.Add(ctx, file, Release{
-		File: file.Name, Version: next.version, By: told(p.By), Note: told(p.Note), Of: of,
+		File: file.Name, Version: version, By: told(p.By), Note: told(p.Note), Of: of,
 	}, after)
+}
+
+// check returns the version of a file in which nothing is wrong.
+func (p Publication) check(ctx context.Context, file File) (Version, error) {
+	switch {
+	case p.Check != nil && p.Options != nil:
+		return Version{}, errors.New("weblimit: policy: Publication has Options, which are for a file of policies, and Check, which is for another")
+	case p.Check != nil && len(file.Text) > maxBytes: // nobody would read it
+		return Version{}, fmt.Errorf("weblimit: policy: the file has %d bytes, the most is %d", len(file.Text), maxBytes)
+	case p.Check != nil:
+		return Version{Hash: hashOf(file.Text)}, p.Check(file)
+	case p.Options == nil:
+		p.Options = &Options{AnyName: true, WithoutSecrets: true}
+	}
+	next, err := compile(ctx, file.Name, file.Text, p.Options)
+	if err != nil {
+		return Version{}, err
+	}
+	return next.version, nil
 }
 
 // published returns the present release if it has a file of that hash, so that a pipeline which runs

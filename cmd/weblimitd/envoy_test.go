@@ -167,6 +167,41 @@ func TestEnvoysFileInRedis(t *testing.T) {
 	})
 }
 
+// A file of Envoy is published after the check that instances make, with their settings.
+func TestAFileOfEnvoyIsPublished(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	settings := []string{"--envoy-config", "redis:edge", "--redis", "redis://" + server.Addr()}
+	publish := func(file string, also ...string) (int, string) {
+		return inside(nil, slices.Concat([]string{"publish", file}, settings, also)...)
+	}
+	wrong := write(t, "edge.yaml", strings.Replace(edge, "hour", "hours", 1))
+	fails(t, `unknown unit "hours"`)(publish(wrong))
+	fails(t, "publish FILE")(inside(nil, append([]string{"publish"}, settings...)...))
+	good := write(t, "edge.yaml", edge)
+	fails(t, `does not end with the line "..."`)(publish(good, "--end-mark"))
+	fails(t, "redis:KEY or postgres:NAME")(inside(nil, "publish", good, "--envoy-config", filepath.Dir(good)))
+	fails(t, "nothing was published")(publish(write(t, "limits.yaml", onePolicy("1", 5))))
+	if _, err := redissource.New(server.Client(t), "edge").Load(t.Context()); err == nil {
+		t.Fatal("something was published")
+	}
+
+	passes(t, "redis:edge: release 1, ")(publish(good))
+	passes(t, "redis:edge: release 1, ")(publish(good)) // the same is no new one
+	windows.AwayFrom(time.Hour, 2*time.Minute)
+	in := start(t, nil, append(settings, "--grpc-listen", "127.0.0.1:0")...)
+	conn := connect(t, in.grpc, insecure.NewCredentials())
+	for range 3 {
+		check.Equal(t, "the limit of 3", must.Get(asks(t.Context(), conn, "192.0.2.9"))(t), rls.RateLimitResponse_OK)
+	}
+	check.Equal(t, "above it", must.Get(asks(t.Context(), conn, "192.0.2.9"))(t), rls.RateLimitResponse_OVER_LIMIT)
+	passes(t, "redis:edge: release 2, ")(publish(write(t, "edge.yaml", strings.Replace(edge, "3}", "30}", 1))))
+	wait.Until(t, "the new limit decides", func() bool {
+		code, err := asks(t.Context(), conn, "192.0.2.9")
+		return err == nil && code == rls.RateLimitResponse_OK
+	})
+}
+
 // Over gRPC, too, callers need a token and a certificate where these are asked for.
 func TestEnvoyIsACaller(t *testing.T) {
 	t.Parallel()

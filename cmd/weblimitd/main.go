@@ -53,10 +53,18 @@ func command(args, env []string, out, errs io.Writer) int {
 	if err != nil {
 		return fails(errs, exitUsage, err)
 	}
+	if len(rest) == 2 && rest[0] == "publish" {
+		ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
+		defer cancel()
+		if err := o.publish(ctx, rest[1], out); err != nil {
+			return fails(errs, exitError, err)
+		}
+		return exitOK
+	}
 	if len(rest) > 0 {
 		ask, known := questions[rest[0]]
 		if !known {
-			return fails(errs, exitUsage, errors.New("the commands are healthcheck, status, reload, rollback and version; settings begin with --"))
+			return fails(errs, exitUsage, errors.New("the commands are healthcheck, status, reload, rollback, publish FILE and version; settings begin with --"))
 		}
 		if o.check {
 			return fails(errs, exitUsage, errors.New("--check is for the settings of an instance that would be started: leave out "+rest[0]))

@@ -57,6 +57,22 @@ func (p *parts) envoySource() (envoy.Source, error) {
 	return envoy.Directory(string(p.options.envoyConfig)), nil
 }
 
+// envoySettings returns what the settings say, without what files are from and limits are counted in.
+func (o *options) envoySettings() (envoy.Config, error) {
+	config := envoy.Config{
+		Replicas:    o.replicas.N,
+		Outage:      map[string]core.Outage{"local": core.Local, "allow": core.Allow, "deny": core.Deny}[o.envoyOutage.Word],
+		Overdraw:    map[string]envoy.Overdraw{"stated": envoy.OverdrawStated, "never": envoy.OverdrawNever, "always": envoy.OverdrawAlways}[o.envoyOverdraw.Word],
+		Independent: bool(o.envoyIndependent), MergeDomains: bool(o.envoyMergeDomains), Shadow: bool(o.envoyShadow), Quota: bool(o.envoyQuota),
+		DynamicMetadata: bool(o.envoyMetas), NearLimit: o.envoyNearLimit.N, Timeout: o.envoyTimeout.Duration, EndMark: bool(o.endMark),
+		MaxDescriptors: o.envoyDescriptors.N, MaxEntries: o.envoyEntries.N, MaxSeries: o.envoySeries.N,
+	}
+	if o.envoyHeaders {
+		config.LimitHeaders = &envoy.LimitHeaders{Limit: string(o.envoyLimit), Remaining: string(o.envoyRemaining), Reset: string(o.envoyReset)}
+	}
+	return config, config.Algorithm.UnmarshalText([]byte(o.envoyAlgorithm.Word))
+}
+
 // mountEnvoy is Envoy's rate limit service.
 func mountEnvoy(p *parts) (*mount, error) {
 	o := p.options
@@ -67,20 +83,11 @@ func mountEnvoy(p *parts) (*mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := envoy.Config{
-		Source: source, Store: p.store, Observe: p.observe, Logger: p.logger, Replicas: o.replicas.N,
-		Outage:      map[string]core.Outage{"local": core.Local, "allow": core.Allow, "deny": core.Deny}[o.envoyOutage.Word],
-		Overdraw:    map[string]envoy.Overdraw{"stated": envoy.OverdrawStated, "never": envoy.OverdrawNever, "always": envoy.OverdrawAlways}[o.envoyOverdraw.Word],
-		Independent: bool(o.envoyIndependent), MergeDomains: bool(o.envoyMergeDomains), Shadow: bool(o.envoyShadow), Quota: bool(o.envoyQuota),
-		DynamicMetadata: bool(o.envoyMetas), NearLimit: o.envoyNearLimit.N, Timeout: o.envoyTimeout.Duration, EndMark: bool(o.endMark),
-		MaxDescriptors: o.envoyDescriptors.N, MaxEntries: o.envoyEntries.N, MaxSeries: o.envoySeries.N,
-	}
-	if err := config.Algorithm.UnmarshalText([]byte(o.envoyAlgorithm.Word)); err != nil {
+	config, err := o.envoySettings()
+	if err != nil {
 		return nil, err
 	}
-	if o.envoyHeaders {
-		config.LimitHeaders = &envoy.LimitHeaders{Limit: string(o.envoyLimit), Remaining: string(o.envoyRemaining), Reset: string(o.envoyReset)}
-	}
+	config.Source, config.Store, config.Observe, config.Logger = source, p.store, p.observe, p.logger
 	server, err := envoy.New(config)
 	if err != nil {
 		return nil, err

@@ -314,6 +314,7 @@ func (o *options) usage() string {
   weblimitd status                  what the instance here decides by
   weblimitd reload                  read policy, certificates and tokens again
   weblimitd rollback                go back to the policy before
+  weblimitd publish edge.yaml       check a file of Envoy, and publish it where --envoy-config redis:KEY says
   weblimitd version
 
 The other commands find the instance by the same settings. Each setting is a flag, a variable such as

@@ -166,7 +166,7 @@ func TestWrongSettings(t *testing.T) {
 		"a list of the file":             {nil, []string{"--policy", policy, "--config", write(t, "c", "listen: {a: b}")}, []string{"c:1:1: listen: needs a value"}},
 		"a line twice":                   {nil, []string{"--policy", policy, "--config", write(t, "c", "replicas: 1\nreplicas: 2")}, []string{"c:2:1: replicas: is there twice"}},
 		"a file that is none":            {nil, []string{"--policy", policy, "--config", "/nonexistent"}, []string{"the settings file: open /nonexistent"}},
-		"a command that there is not":    {nil, []string{"stop", "--policy", policy}, []string{"the commands are healthcheck, status, reload, rollback and version"}},
+		"a command that there is not":    {nil, []string{"stop", "--policy", policy}, []string{"the commands are healthcheck, status, reload, rollback, publish FILE and version"}},
 		"a policy that is wrong":         {nil, []string{"--policy", broken}, []string{`unknown unit "minuet"; did you mean "minute"?`}},
 		"a policy that is not there":     {nil, []string{"--policy", "/nonexistent"}, []string{"open /nonexistent"}},
 		"a policy in Redis without it":   {nil, []string{"--policy", "redis:limits"}, []string{"--policy redis:KEY needs --redis"}},

@@ -1,6 +1,7 @@
 package redissource_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,6 +39,39 @@ func TestArchiveOnACluster(t *testing.T) {
 	if back, err := policy.Rollback(t.Context(), in, 0, policy.Publication{}); err != nil || back.Of != 2 {
 		t.Errorf("rolled back to %v: %v", back, err)
 	}
+}
+
+// A file of another kind is published, and rolled back to, by its own check.
+func TestAFileOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	in := redissource.New(clientOf(t, redistest.Shared(t)), redistest.Prefix(t)+"other")
+	wrong := errors.New("it is wrong")
+	checked := 0
+	publication := policy.Publication{Check: func(file policy.File) error {
+		checked++
+		if !strings.HasPrefix(string(file.Text), "right") {
+			return wrong
+		}
+		return nil
+	}}
+	publish := func(text string) (policy.Release, error) {
+		return policy.Publish(t.Context(), in, policy.File{Name: "a.txt", Text: []byte(text)}, publication)
+	}
+	for i, text := range []string{"right 1", "right 2", "right 2"} {
+		check.Equal(t, text, must.Get(publish(text))(t).Number, min(int64(i)+1, 2))
+	}
+	if _, err := publish("left"); !errors.Is(err, wrong) {
+		t.Errorf("a file that is wrong: %v", err)
+	}
+	check.Equal(t, "rolled back to", must.Get(policy.Rollback(t.Context(), in, 0, publication))(t).Of, 1)
+	check.Equal(t, "checked", checked, 5)
+	_, err := publish("right" + strings.Repeat(" ", policy.MaxBytes))
+	check.Fails(t, "a file that no source reads", err, "the most is 8388608")
+	check.Equal(t, "checked before it was measured", checked, 5)
+	publication.Options = new(policy.Options)
+	_, err = publish("right 3")
+	check.Fails(t, "options beside another check", err, "Publication has Options")
+	check.Equal(t, "what is read", string(must.Get(in.Load(t.Context()))(t).Text), "right 1")
 }
 
 // A client that does not hear the answer, because the connection ends or Redis is slow, asks again.

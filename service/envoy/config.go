@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/policy"
 )
 
 // Config sets up a [Server]. Beside each field stands the variable of envoyproxy/ratelimit that it
@@ -191,6 +192,15 @@ func (c *Config) complete() error {
 		return fmt.Errorf("weblimit: envoy: Config.MaxSeries must be at least 1, got %d", c.MaxSeries)
 	}
 	return nil
+}
+
+// Check returns what is wrong with a file, as an [*Error], or with the configuration. It needs no Source and no Store:
+//
+//	release, err := policy.Publish(ctx, redissource.New(client, "edge"), file, policy.Publication{Check: envoy.Config{}.Check})
+func (c Config) Check(file policy.File) error {
+	c.Source, c.Store, c.Observe, c.Logger = Files(file), core.NewMemory(), nil, slog.New(slog.DiscardHandler)
+	_, err := New(c)
+	return err
 }
 
 func setDefault[T comparable](to *T, value T) {
