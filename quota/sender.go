@@ -23,7 +23,7 @@ const (
 type sender struct {
 	book     *Book
 	export   Export
-	failures int       // passes in a row
+	failures int       // of the receiver, in passes in a row
 	told     time.Time // when it was last reported that the ledger does not answer
 	opened   bool      // the ledger knows the export
 
@@ -77,19 +77,26 @@ func (s *sender) turn(polling, sending context.Context) {
 		s.away(polling, err)
 		return
 	}
-	s.told = time.Time{}
 	refused, err := s.walk(polling, sending, p)
-	pause := s.export.Every
-	if s.failures++; err == nil && refused == 0 {
+	pause, broken := s.export.Every, isOfLedger(err)
+	if !broken {
+		s.told = time.Time{}
+	}
+	switch {
+	case polling.Err() != nil, broken: // another process goes on, or this one, as soon as the ledger answers
+		pause = 0
+	case err == nil && refused == 0:
 		s.failures = 0
-	} else {
+	default:
+		s.failures++
 		pause = s.pause(err)
 	}
-	if !errors.Is(err, errClosing) {
+	switch {
+	case errors.Is(err, errClosing):
+	case broken && refused == 0:
+		s.away(sending, err)
+	default:
 		s.report(sending, refused, err)
-	}
-	if polling.Err() != nil {
-		pause = 0 // of another process
 	}
 	ctx, cancel = b.outlasting(sending)
 	defer cancel()
@@ -110,13 +117,31 @@ func (s *sender) pause(err error) time.Duration {
 	return pause
 }
 
-// away reports that the ledger does not answer when it is asked for a turn, at most once in reportEvery: it is asked each
-// second and more often.
+// away reports that the ledger does not answer, at most once in reportEvery: it is asked each second and more often.
 func (s *sender) away(ctx context.Context, err error) {
 	if err != nil && time.Since(s.told) >= reportEvery {
 		s.told = time.Now()
 		s.report(ctx, 0, err)
 	}
+}
+
+// ledgerError is an error of the ledger, and not of the receiver, who did nothing that would be a reason to
+// leave it alone for a while.
+type ledgerError struct{ error }
+
+func (e ledgerError) Unwrap() error { return e.error }
+
+// ofLedger returns an error of the ledger, or nil.
+func ofLedger(err error) error {
+	if err == nil {
+		return nil
+	}
+	return ledgerError{err}
+}
+
+func isOfLedger(err error) bool {
+	var e ledgerError
+	return errors.As(err, &e)
 }
 
 // report reports a pass that failed.
@@ -131,7 +156,7 @@ func (s *sender) report(ctx context.Context, refused int64, err error) {
 }
 
 var (
-	errOvertaken = errors.New("another process does this pass")
+	errOvertaken = ledgerError{errors.New("another process does this pass")}
 	errClosing   = errors.New("the book is being closed")
 )
 
@@ -150,7 +175,7 @@ func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64,
 			err = errOvertaken
 		}
 		if err != nil {
-			return refused, err
+			return refused, ofLedger(err)
 		}
 		for all := page.all; len(all) > 0; {
 			if polling.Err() != nil {
@@ -183,7 +208,7 @@ func (s *sender) send(sending context.Context, p *pass, all []increment) (refuse
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(sending), s.book.config.Timeout)
 		defer cancel()
 		if err := s.book.ledger.sent(ctx, p, all); err != nil {
-			return 0, fmt.Errorf("writing what was sent, which is sent again: %w", err)
+			return 0, ofLedger(fmt.Errorf("writing what was sent, which is sent again: %w", err))
 		}
 		return 0, nil
 	}
