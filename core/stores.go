@@ -61,6 +61,8 @@ const (
 	EventNoticesDead     = store.EventNoticesDead
 	EventExportFailing   = store.EventExportFailing
 
+	EventLedgerClockSetBack = store.EventLedgerClockSetBack
+
 	EventInvalidationOff = store.EventInvalidationOff
 	EventInvalidationOn  = store.EventInvalidationOn
 )

@@ -113,7 +113,7 @@ func newBook(config Config, l ledger, p patience, away error) (*Book, error) {
 		}
 	}
 	if away != nil {
-		b.health.failed(away)
+		b.health.failed(time.Now(), away)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.stop = cancel

@@ -2,9 +2,11 @@ package quota
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
@@ -148,12 +150,79 @@ func TestNoticesAfterAClockThatWasAhead(t *testing.T) {
 	check.Equal(t, "attempts that are on their way", len(claim(true)), 0)
 }
 
+// A clock that is set back is told of once, and not for each row that was written by the later clock; one that is set
+// ahead, or by half a second, is not.
+func TestAClockThatIsSetBackIsReported(t *testing.T) {
+	t.Parallel()
+	l, clock := clockedLedgerOf(t)
+	m := fresh()
+	var seen, by atomic.Int64
+	m.OnEvent(func(e core.Event) {
+		if e.Kind == core.EventLedgerClockSetBack {
+			seen.Add(1)
+			by.Store(int64(e.Duration))
+		}
+	})
+	b := bookOn(t, l, byHand(m))
+	look := func(what string, want int64) {
+		t.Helper()
+		for range 2 {
+			b.flusher.present(t.Context()) // as it does by itself every five seconds
+		}
+		check.Equal(t, what+": events", seen.Load(), want)
+	}
+	look("a clock that is right", 0)
+	clock.SetAhead(t, time.Hour)
+	look("one that is set ahead", 0)
+	clock.SetAhead(t, time.Hour-500*time.Millisecond)
+	look("half a second back", 0)
+	clock.SetAhead(t, 0)
+	look("set back", 1)
+	if d := time.Duration(by.Load()); d > time.Hour || d < time.Hour/2 {
+		t.Errorf("it was set back by %v, as the event has it, and by an hour less half a second", d)
+	}
+	clock.SetAhead(t, -10*time.Minute)
+	look("set back again", 2)
+}
+
+// A slow answer is no clock that was set back.
+func TestAStepOfTheLedgersClock(t *testing.T) {
+	t.Parallel()
+	var c ledgerClock
+	start := time.Now()
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	for i, tt := range []struct{ clock, asked, answered, want float64 }{
+		{clock: 100, asked: 0, answered: 0.1},
+		{clock: 105, asked: 5, answered: 5.1},
+		{clock: 105.1, asked: 5.2, answered: 9},             // answers late
+		{clock: 114, asked: 10, answered: 14.1},             // asks late
+		{clock: 118.2, asked: 19, answered: 19.1},           // set back by less than a second
+		{clock: 120, asked: 24, answered: 24.1, want: 3.1},  // by 3 seconds, of which one is not sure
+		{clock: 121, asked: 25, answered: 25.1},             // and goes on
+		{clock: 200, asked: 26, answered: 26.1},             // set ahead
+		{clock: 27, asked: 27, answered: 27.1, want: 173.9}, // and right
+	} {
+		if got := c.saw(at(tt.clock), at(tt.asked), at(tt.answered)); got.Round(time.Millisecond) != time.Duration(tt.want*1000)*time.Millisecond {
+			t.Errorf("answer %d: set back by %v, want %vs", i, got, tt.want)
+		}
+	}
+	check.Equal(t, "of a ledger without a clock", c.saw(time.Time{}, at(30), at(30.1)), 0)
+}
+
+// goneSince has a process say that it is there, and returns those that are not.
+func goneSince(t *testing.T, l ledger, process string, lost time.Duration, limits ...string) []string {
+	t.Helper()
+	gone, _, err := l.present(t.Context(), process, limits, lost)
+	must.OK(t, err)
+	return gone
+}
+
 // Nor do others wait to look for what a process has left behind that was gone while the clock was ahead.
 func TestAProcessThatIsGoneAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	l, clock := clockedLedgerOf(t)
 	present := func(process string) []string {
-		return must.Get(l.present(t.Context(), process, []string{"plan"}, time.Minute))(t)
+		return goneSince(t, l, process, time.Minute, "plan")
 	}
 	clock.SetAhead(t, time.Hour)
 	present("killed")

@@ -34,6 +34,8 @@ type flusher struct {
 	suspects map[suspicionID]suspicion // that are not checked yet. Guarded by mu.
 	late     []taken                   // that were written late, see catchUp. Guarded by mu.
 
+	batch    batch
+	clock    ledgerClock
 	prepared atomic.Int64 // when there were partitions last, in seconds since the epoch
 }
 
@@ -63,24 +65,30 @@ func (f *flusher) run(ctx context.Context) {
 func (f *flusher) present(ctx context.Context) {
 	b := f.book
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-	gone, err := b.ledger.present(within, b.process, b.rules.names(), lostAfter)
+	asked := time.Now()
+	gone, clock, err := b.ledger.present(within, b.process, b.rules.names(), lostAfter)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			b.health.failed(err)
+			b.health.failed(asked, err)
 		}
 		return
 	}
 	b.health.answered()
+	if back := f.clock.saw(clock, asked, time.Now()); back > 0 {
+		b.health.clockSetBack(back)
+	}
 	b.countPending(ctx)
+	asked = time.Now()
 	if err := b.declareLimits(ctx); err != nil && ctx.Err() == nil {
-		b.health.failed(err)
+		b.health.failed(asked, err)
 	}
 	if p, ok := b.ledger.(*pgLedger); ok && time.Since(time.Unix(f.prepared.Load(), 0)) > prepareEvery {
-		if err := p.prepare(ctx, time.Now()); err == nil {
+		asked = time.Now()
+		if err := p.prepare(ctx, asked); err == nil {
 			f.prepared.Store(time.Now().Unix())
 		} else if ctx.Err() == nil {
-			b.health.failed(err)
+			b.health.failed(asked, err)
 		}
 	}
 	lost := b.table.overflow.Swap(0)
@@ -128,7 +136,7 @@ func (f *flusher) writeAll(ctx context.Context) error {
 		return nil
 	}
 	for round := b.table.round(&b.rules.limits); ; {
-		n := flushBatch
+		n := f.batch.size(flushBatch)
 		if b.health.isOut() {
 			n = 1 // to find out
 		}
@@ -147,15 +155,19 @@ func (f *flusher) write(ctx context.Context, states []taken) error {
 	b := f.book
 	positions := positionsOf(states)
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
+	asked := time.Now()
 	err := b.ledger.flush(within, positions)
 	cancel()
+	f.batch.after(len(positions), flushBatch, err)
 	if err != nil {
 		b.table.giveBack(states)
-		b.health.failed(err)
+		if ctx.Err() == nil { // or the book is being closed, and writes them then
+			b.health.failed(asked, err)
+		}
 		return err
 	}
 	b.table.done(states)
-	b.health.answered()
+	b.health.worked()
 	b.opener.answered()
 	f.follow(states, positions)
 	return nil

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -17,11 +18,17 @@ type health struct {
 	mu    sync.Mutex
 	out   bool      // Guarded by mu.
 	began time.Time // when it went out. Guarded by mu.
+	did   time.Time // when it has done last what it is for: begun accounts, written positions or told allowances. Guarded by mu.
 }
 
-// failed records that the ledger did not answer.
-func (h *health) failed(err error) {
+// failed records that the ledger did not answer what it was asked at a time, and reports whether it is out. If it has
+// done something else since then, and has only taken too long, it is slow, and not out.
+func (h *health) failed(asked time.Time, err error) (out bool) {
 	h.mu.Lock()
+	if errors.Is(err, context.DeadlineExceeded) && h.did.After(asked) {
+		defer h.mu.Unlock()
+		return h.out
+	}
 	first := !h.out
 	if first {
 		h.out, h.began = true, time.Now()
@@ -30,9 +37,18 @@ func (h *health) failed(err error) {
 	if first {
 		h.registry.Report(store.Event{Kind: store.EventLedgerOut, Class: store.ClassLedger, Err: err})
 	}
+	return true
 }
 
-// answered records that it did.
+// worked records that the ledger has done what it is for.
+func (h *health) worked() {
+	h.mu.Lock()
+	h.did = time.Now()
+	h.mu.Unlock()
+	h.answered()
+}
+
+// answered records that it has answered.
 func (h *health) answered() {
 	h.mu.Lock()
 	last, lasted := h.out, time.Since(h.began)

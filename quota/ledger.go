@@ -54,8 +54,8 @@ type ledger interface {
 	// present records that a process is using the ledger for some limits, and returns the
 	// processes that were not heard of for a time and have no others. They may have left positions behind
 	// that are not written. It is up to the caller to look for them, and then to call leave; no
-	// other process is asked to for as long.
-	present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, err error)
+	// other process is asked to for as long. clock is what the ledger's clock says, if it has one of its own.
+	present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, clock time.Time, err error)
 
 	// declare records limits of a process, in place of what was declared of them before, and
 	// declarations returns all, in the order of their names.

@@ -290,8 +290,8 @@ func (m *memoryLedger) listen(ctx context.Context, ready func(), changed func(li
 }
 
 // present knows of no other processes: when this one ends, so does the ledger.
-func (m *memoryLedger) present(context.Context, string, []string, time.Duration) ([]string, error) {
-	return nil, nil
+func (m *memoryLedger) present(context.Context, string, []string, time.Duration) (gone []string, clock time.Time, err error) {
+	return nil, clock, nil
 }
 
 func (m *memoryLedger) declare(_ context.Context, all []declaration) error {

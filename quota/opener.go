@@ -37,9 +37,10 @@ type opener struct {
 	pending map[openID]*restoring // queued or on their way. Guarded by mu.
 	queue   []*restoring          // Guarded by mu.
 	running int                   // goroutines. Guarded by mu.
-	since   time.Time             // when the last answer came, or the first question after it was asked. Guarded by mu.
-	away    bool                  // the ledger has failed. Guarded by mu.
-	probe   time.Time             // when it may be asked again. Guarded by mu.
+	batch   batch
+	since   time.Time // when the last answer came, or the first question after it was asked. Guarded by mu.
+	away    bool      // the ledger has failed. Guarded by mu.
+	probe   time.Time // when it may be asked again. Guarded by mu.
 
 	taken    map[chan struct{}]bool // closed when states that were taken from the table are written, or back in it. Guarded by mu.
 	gaveBack atomic.Int64           // how often states were put back into the table
@@ -182,13 +183,13 @@ func (o *opener) isSlow() bool {
 func (o *opener) run() {
 	o.mu.Lock()
 	for len(o.queue) > 0 {
-		batch := o.queue[:min(len(o.queue), openBatch)]
+		batch := o.queue[:min(len(o.queue), o.batch.size(openBatch))]
 		o.queue = o.queue[len(batch):]
 		o.mu.Unlock()
-		asked, err := o.open(batch)
+		asked, away, err := o.open(batch)
 		o.mu.Lock()
 		if o.since = time.Now(); asked {
-			o.away = err != nil
+			o.away = away
 			o.probe = o.since.Add(probeEvery)
 		}
 		for _, r := range batch {
@@ -205,8 +206,8 @@ func (o *opener) run() {
 }
 
 // open asks the ledger for a batch of accounts, and tells the store. asked says that an error is
-// the ledger's, or that there was none.
-func (o *opener) open(batch []*restoring) (asked bool, err error) {
+// the ledger's, or that there was none, and away that it is out.
+func (o *opener) open(batch []*restoring) (asked, away bool, err error) {
 	b := o.book
 	ctx, cancel := context.WithTimeout(context.Background(), b.config.Timeout)
 	defer cancel()
@@ -228,17 +229,18 @@ func (o *opener) open(batch []*restoring) (asked bool, err error) {
 			positions = append(positions, positionIn(r.twin.kept, accountOf(r), &r.seen))
 		}
 	}
-	answers := make([]begun, len(batch))
-	if err := b.ledger.begin(ctx, openings, positions, answers); err != nil {
+	answers, from := make([]begun, len(batch)), time.Now()
+	err = b.ledger.begin(ctx, openings, positions, answers)
+	o.batch.after(len(batch), openBatch, err)
+	if err != nil {
 		b.table.giveBack(states)
 		o.gaveBack.Add(1)
-		b.health.failed(err)
-		return true, err
+		return true, b.health.failed(from, err), err
 	}
 	b.table.done(states)
 	release()
-	b.health.answered()
-	return true, o.tell(ctx, batch, answers)
+	b.health.worked()
+	return true, false, o.tell(ctx, batch, answers)
 }
 
 // take notes that states are taken from the table, until release is called for the first time.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -131,6 +132,25 @@ func TestMoreAccountsThanFit(t *testing.T) {
 	if n := seen.count(core.EventAccountsWaiting); n < minMaxAccounts {
 		t.Errorf("%d accounts were reported to wait, want at least %d", n, minMaxAccounts)
 	}
+}
+
+// A book that is closed while it writes has no outage to report.
+func TestACloseInAFlushIsNoOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := fresh()
+		var seen events
+		seen.on(m)
+		h := &hanging{ledger: newMemoryLedger(defaultLevels)}
+		b := bookOn(t, h, Config{Store: m, FlushEvery: time.Second})
+		takeFrom(t, b, "tenant:acme", 9)
+		h.hangs.Store(true)
+		time.Sleep(1500 * time.Millisecond)
+		h.hangs.Store(false) // for what is written from now on
+		closeBook(t, b)
+		wantUnits(t, b, 9)
+		check.Equal(t, "outages", seen.count(core.EventLedgerOut), 0)
+	})
 }
 
 func TestCloseIsBounded(t *testing.T) {

@@ -172,9 +172,9 @@ func (l *pgLedger) inTime(ctx context.Context, ask func(context.Context) error) 
 	return ask(ctx)
 }
 
-func (l *pgLedger) present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, err error) {
+func (l *pgLedger) present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, clock time.Time, err error) {
 	if err := l.setUp(ctx); err != nil {
-		return nil, err
+		return nil, clock, err
 	}
 	var batch pgx.Batch
 	batch.Queue(l.sql(`INSERT INTO {schema}.process (id, seen, limits) VALUES ($1, now(), $2)
@@ -185,7 +185,8 @@ func (l *pgLedger) present(ctx context.Context, process string, limits []string,
 		gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
-	return gone, l.pool.SendBatch(ctx, &batch).Close()
+	batch.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&clock) })
+	return gone, clock, l.pool.SendBatch(ctx, &batch).Close()
 }
 
 func (l *pgLedger) leave(ctx context.Context, processes ...string) error {

@@ -17,7 +17,7 @@ func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
 	l := pgLedgerOf(t)
 	present := func(process string, limits ...string) []string {
 		t.Helper()
-		return must.Get(l.present(t.Context(), process, limits, time.Minute))(t)
+		return goneSince(t, l, process, time.Minute, limits...)
 	}
 	pass := func() { // a minute and a second
 		t.Helper()
@@ -72,7 +72,7 @@ type hearing struct {
 	longest time.Duration
 }
 
-func (h *hearing) present(ctx context.Context, process string, limits []string, lostAfter time.Duration) ([]string, error) {
+func (h *hearing) present(ctx context.Context, process string, limits []string, lostAfter time.Duration) ([]string, time.Time, error) {
 	if !h.last.IsZero() {
 		h.longest = max(h.longest, time.Since(h.last))
 	}

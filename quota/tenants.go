@@ -351,12 +351,13 @@ func (t *tenants) ask(batch []*loading, epoch int64) error {
 	for i, l := range batch {
 		names[i] = textOf([]byte(l.id.key))
 	}
+	asked := time.Now()
 	all, err := t.book.ledger.facts(ctx, p.rule.Name, names)
 	if err != nil {
-		t.book.health.failed(err)
+		t.book.health.failed(asked, err)
 		return err
 	}
-	t.book.health.answered()
+	t.book.health.worked()
 	for i, l := range batch {
 		l.entry = p.entry(all[names[i]], epoch)
 		p.put(l.id.key, l.entry)

@@ -27,6 +27,8 @@ const (
 	EventNoticesDead     // a notice of a quota.Book is not tried any more
 	EventExportFailing   // a receiver did not accept usage of a quota.Book, which is sent again
 
+	EventLedgerClockSetBack // the clock of a ledger was set back, or a server took over whose clock lags; once in each process
+
 	EventInvalidationOff // a store does not hear what other processes give back: the denials that it repeats end by their age
 	EventInvalidationOn  // it hears that again
 )
@@ -48,6 +50,8 @@ var eventKinds = [...]string{
 	EventNoticesFailing:  "notices failing",
 	EventNoticesDead:     "notices dead",
 	EventExportFailing:   "export failing",
+
+	EventLedgerClockSetBack: "ledger clock set back",
 
 	EventInvalidationOff: "invalidation off",
 	EventInvalidationOn:  "invalidation on",
@@ -78,7 +82,7 @@ type Event struct {
 	Count int64
 
 	// Duration is how long the breaker was open, or how long the outage lasted, of the store or
-	// of the ledger. 0 for other kinds.
+	// of the ledger, or by how much the ledger's clock was set back. 0 for other kinds.
 	Duration time.Duration
 }
 
