@@ -70,6 +70,10 @@ func (l *logs) String() string {
 	return l.text.String()
 }
 
+func perUser() core.Limit {
+	return core.PerHour(5).By(keyfuncs.Header("X-User")).Named("per-user").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute})
+}
+
 // start starts an instance on a store. Requests name their user in X-User.
 func start(t *testing.T, s core.Store, configure ...func(*inspect.Config)) *instance {
 	t.Helper()
@@ -78,7 +82,7 @@ func start(t *testing.T, s core.Store, configure ...func(*inspect.Config)) *inst
 	config := core.Config{
 		Store: s,
 		Limits: []core.Limit{
-			core.PerHour(5).By(keyfuncs.Header("X-User")).Named("per-user").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
+			perUser(),
 			core.PerMinute(100).FixedWindow().By(keyfuncs.Everyone()).Named("global"),
 			core.PerHour(2).By(keyfuncs.Header("X-User")).Named("trial").Shadow(),
 		},

@@ -35,7 +35,7 @@ type Config struct {
 	Capacity int
 
 	// Limits is how many limits are counted at most. Further ones are not, and
-	// Snapshot.Uncounted says so. New panics if it is below 0 or above 4,096. Defaults to 128.
+	// Snapshot.Uncounted says so. One that has decided nothing for two hours makes room for another. New panics if it is below 0 or above 4,096. Defaults to 128.
 	Limits int
 }
 

@@ -37,6 +37,7 @@ type shard struct {
 	sample sample          // guarded by mu
 	rates  [outcomes]int64 // what the limit's rates don't have yet. Guarded by mu.
 	rule   *core.Rule      // of the last decision. Guarded by mu.
+	seen   tick            // the last decision. Guarded by mu.
 	shadow bool            // the same
 
 	versions versions // guarded by mu
@@ -81,6 +82,7 @@ func (l *limit) note(d *decision, hash uint64, now tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rates[kind]++
+	s.seen = now
 	if d.version != s.versions.last {
 		s.versions.decides(d.version)
 	}
@@ -175,6 +177,20 @@ func (l *limit) snapshot(now tick, n, atMost int) Limit {
 		out.Use.Window, out.Use.most = max(l.rule.Window, tick(1).duration()), useWindow(l.rule) == 0
 	}
 	return out
+}
+
+// idle reports whether the limit has decided nothing for as long as clients are remembered.
+func (l *limit) idle(now tick) bool {
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		seen := s.seen
+		s.mu.Unlock()
+		if seen+2*hour > now {
+			return false
+		}
+	}
+	return true
 }
 
 // highestDenials returns the denials in the last minute of the client with most.

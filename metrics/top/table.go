@@ -114,8 +114,12 @@ func (s *set) challenge(random *rand.PCG, now tick, share float32, denied bool) 
 		two(&near, shares[i])
 		two(&most, denials[i])
 	}
+	// Of those that are equally weak a random one goes: if it were always the one in the same place, a flood of
+	// new keys would replace the last newcomer each time, and nobody would come in.
 	place = -1
+	chance := random.Uint64()
 	for i := range s.entries {
+		i = (i + int(chance%ways)) % ways
 		if shares[i] >= near[1] || denials[i] >= most[1] && denials[i]>>3 > 0 {
 			continue
 		}
@@ -124,7 +128,7 @@ func (s *set) challenge(random *rand.PCG, now tick, share float32, denied bool) 
 		}
 	}
 	sure := int64(share*(1<<20)) > near[1]>>3 || denied && most[1]>>3 == 0
-	if sure || random.Uint64()>>32*(uint64(strength)+1)>>32 == 0 {
+	if sure || chance>>32*(uint64(strength)+1)>>32 == 0 {
 		return place, strength, true
 	}
 	return 0, 0, false

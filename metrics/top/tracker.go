@@ -111,7 +111,8 @@ func (s *state) limit(id uint64, name string) *limit {
 	return nil
 }
 
-// add adds a limit. It returns nil if there are too many.
+// add adds a limit. If there are too many, it takes the place of one that decides nothing any more, such as one that
+// a policy file has no longer; if there is none, add returns nil.
 func (t *Tracker) add(s *state, id uint64, name string) *limit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +121,12 @@ func (t *Tracker) add(s *state, id uint64, name string) *limit {
 	}
 	limits := *s.limits.Load()
 	if len(limits) == t.config.Limits {
-		return nil
+		now := tick(t.clock.Load())
+		gone := slices.IndexFunc(limits, func(l *limit) bool { return l.idle(now) })
+		if gone < 0 {
+			return nil
+		}
+		limits = slices.Concat(limits[:gone], limits[gone+1:])
 	}
 	l := newLimit(name, id, t.config.Capacity, s.secret)
 	at, _ := slices.BinarySearchFunc(limits, l.id, func(l *limit, id uint64) int { return cmp.Compare(l.id, id) })

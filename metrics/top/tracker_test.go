@@ -123,6 +123,28 @@ func TestTooManyLimitsAreCountedAsSuch(t *testing.T) {
 }
 
 // Windows slide, and rates have a step for each second.
+// Limits that a policy file has no longer gave their places to none: after 128 new names nothing new was counted.
+func TestLimitsThatAreGoneMakeRoom(t *testing.T) {
+	t.Parallel()
+	heavy := newTracker(Config{Limits: 2})
+	name := func(i int) string { return fmt.Sprint("v", i) }
+	stays := newLimiter(t, heavy, core.PerHour(5).Named("stays"))
+	for i := range 5 {
+		ask(stays, "user:1", 1)
+		l := newLimiter(t, heavy, core.PerHour(5).Named(name(i)))
+		ask(l, "user:1", 1)
+		s := heavy.Snapshot()
+		check.All(t, "limits, and whether the new one is counted", []any{len(s.Limits), s.Limit(name(i)) != nil, s.Limit("stays") != nil}, 2, true, true)
+		if i == 0 {
+			ask(newLimiter(t, heavy, core.PerHour(5).Named("too-many")), "user:1", 3)
+		}
+		check.Equal(t, "what is not counted, while all limits are in use", heavy.Snapshot().Uncounted, 3)
+		heavy.clock.Add(2*int64(hour) - 1)
+		ask(stays, "user:1", 1)
+		heavy.clock.Add(1)
+	}
+}
+
 func TestCountsOverTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
