@@ -3,6 +3,7 @@ package core
 import (
 	"crypto/sha256"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -13,7 +14,7 @@ import (
 //	core.PerHour(100).By(keyfuncs.User("user")).OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour)
 //
 // Requests belong to one operation if they have the same key of the limit, the same
-// method and path, and the same operation key. The first charged request of an
+// method, path and cost, and the same operation key. The first charged request of an
 // operation leaves a mark, in one step with the charge. The next 3 requests, or as many
 // as [Limit.Repeats] says, are allowed and charge nothing, even if the limit is
 // exhausted by then; their [Result] is Repeated. The one after them is charged as a new
@@ -83,9 +84,10 @@ func (c *call) askOnce(l *limit, r keyfuncs.Request) Reason {
 	keys, presence := l.once.Append(c.keys, r)
 	switch presence {
 	case keyfuncs.Present:
-		keys = appendTarget(keys, r)
+		check := &c.checks[len(c.checks)-1]
+		keys = appendTarget(keys, r, check.Cost-l.cost)
 		c.keys = keys
-		c.checks[len(c.checks)-1].Once = keys[start:len(keys):len(keys)]
+		check.Once = keys[start:len(keys):len(keys)]
 	case keyfuncs.Ambiguous:
 		return ReasonAmbiguousKey
 	case keyfuncs.Missing:
@@ -99,9 +101,16 @@ const maxPath = 128
 
 // appendTarget appends the method and path of a request, as they were sent. Neither
 // keys nor methods hold zero bytes, so the zero bytes keep the parts apart. Two
-// spellings of a path are two operations, and both are charged.
-func appendTarget(dst []byte, r keyfuncs.Request) []byte {
-	dst = append(append(append(dst, 0), r.Method()...), 0)
+// spellings of a path are two operations, and both are charged. So are two requests with
+// different costs, by CostBy or as a caller says: else a client would do what is dear as a
+// repeat of what is cheap. more is by how much the cost differs from that of the limit.
+// No method has a blank.
+func appendTarget(dst []byte, r keyfuncs.Request, more int64) []byte {
+	dst = append(append(dst, 0), r.Method()...)
+	if more != 0 {
+		dst = strconv.AppendInt(append(dst, ' '), more, 10)
+	}
+	dst = append(dst, 0)
 	path := r.Path()
 	if len(path) <= maxPath {
 		return append(dst, path...)

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,36 @@ func TestAnOperationIsOfOneMethodAndPath(t *testing.T) {
 			got := d.Results()[0]
 			check.All(t, fmt.Sprintf("%s %.9s: repeated and left", target[0], target[1]), []any{got.Repeated, got.Remaining}, repeat == 1, 99-i)
 		}
+	}
+}
+
+// A request that costs 90 passed as a repeat of one that cost 1, three times.
+func TestAnOperationIsOfOneCost(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), oncely(100).CostBy(func(r keyfuncs.Request) int64 {
+		cost, _ := strconv.ParseInt(keyfuncs.HeaderOf(r, "X-Cost"), 10, 64)
+		return cost
+	}))
+	for i, step := range []struct {
+		cost     string
+		allowed  bool
+		repeated bool
+		left     int64
+	}{
+		{"1", true, false, 99},
+		{"1", true, true, 99},
+		{"60", true, false, 39},
+		{"60", true, true, 39},
+		{"90", false, false, 39},
+		{"1", true, true, 39},
+		{"10", true, false, 29},
+	} {
+		r := doing("op")
+		r.headers["X-Cost"] = step.cost
+		d := l.Allow(r)
+		got := d.Results()[0]
+		check.All(t, fmt.Sprintf("request %d, which costs %s: allowed, repeated and left", i, step.cost),
+			[]any{d.Allowed, got.Repeated, got.Remaining}, step.allowed, step.repeated, step.left)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -216,7 +218,8 @@ func (c *call) askFor(limit *limit, r keyfuncs.Request, cost int64, given bool) 
 }
 
 // operation has the store remember an operation in all checks that do not remember one of their own.
-// Slots are never part of one: a limit of concurrent requests can't have OncePer.
+// Slots are never part of one: a limit of concurrent requests can't have OncePer. What costs more is no repeat of
+// what costs less.
 func (c *call) operation(key []byte) {
 	for i := range c.checks {
 		check := &c.checks[i]
@@ -228,6 +231,9 @@ func (c *call) operation(key []byte) {
 		}
 		if check.Rule.Once > 0 {
 			check.Once = key
+			if more := check.Cost - c.limits[i].cost; more != 0 {
+				check.Once = strconv.AppendInt(append(slices.Clip(key), 1), more, 10)
+			}
 		}
 	}
 }

@@ -32,6 +32,7 @@ type waitlist struct {
 type keyQueue struct {
 	taken    int64         // places
 	lastTurn time.Time     // of the requests that wait
+	rule     *Rule         // that this turn is by
 	wakeup   chan struct{} // receives one value for each slot of the key that is given back
 }
 
@@ -80,7 +81,7 @@ func (w *waitlist) keyCapacity() int64 {
 
 // full returns the rule, if any, under which a request would have to queue without
 // finding a place, and the last turn in front of it. The store need not be asked: it
-// would put the request behind all others. Limits that count their denials are not
+// would put the request behind all others, if they wait by the numbers that the limit has now. Limits that count their denials are not
 // looked at, since the store has to see each of their requests.
 func (w *waitlist) full(c *call, now time.Time) (rule *Rule, until time.Time) {
 	if w.taken.Load() == 0 {
@@ -91,7 +92,7 @@ func (w *waitlist) full(c *call, now time.Time) (rule *Rule, until time.Time) {
 	for i := range c.checks {
 		if check := &c.checks[i]; queues(check) {
 			q := w.keys[w.keyHash(check)]
-			if q.taken > 0 && q.lastTurn.After(now) && (q.taken >= w.keyCapacity() || w.taken.Load() >= w.capacity) {
+			if q.taken > 0 && q.lastTurn.After(now) && *q.rule == *check.Rule && (q.taken >= w.keyCapacity() || w.taken.Load() >= w.capacity) {
 				return check.Rule, q.lastTurn
 			}
 		}
@@ -123,13 +124,13 @@ func (w *waitlist) join(p *place, c *call, because []int, turn time.Time) bool {
 	}
 	w.taken.Add(1)
 	p.keys = keys
-	for _, key := range keys {
+	for n, key := range keys {
 		q := w.keys[key]
 		if q.taken++; q.wakeup == nil {
 			q.wakeup = make(chan struct{}, maxWakeups)
 		}
 		if turn.After(q.lastTurn) {
-			q.lastTurn = turn
+			q.lastTurn, q.rule = turn, c.checks[because[n]].Rule
 		}
 		w.keys[key] = q
 	}

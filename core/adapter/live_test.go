@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -162,4 +163,30 @@ func BenchmarkLive(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Requests wait for minutes, and the limit is raised for their sake: others passed nobody who waited by the old numbers, and
+// were denied without asking the store, until the last of those had gone.
+func TestARaisedLimitLetsRequestsPassThoseThatWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := core.NewMemory()
+		config := func(limit core.Limit) core.Config {
+			return core.Config{Store: store, MaxWaitingPerKey: 2, Limits: []core.Limit{limit.By(keyfuncs.Everyone()).Named("queue")}}
+		}
+		var live adapter.Live
+		l := must.Get(live.Limiter(config(core.PerMinute(1).LeakyBucket(time.Hour))))(t)
+		must.Equal(t, "the first", l.AllowKey(t.Context(), "all", 1).Allowed, true)
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() { check.Equal(t, "one that waits", l.AllowKey(context.Background(), "all", 1).Allowed, true) })
+		}
+		synctest.Wait()
+		must.Equal(t, "one without a place", l.AllowKey(t.Context(), "all", 1).Allowed, false)
+		must.OK(t, live.Replace(config(core.PerSecond(1000).LeakyBucket(time.Hour).Burst(1000))))
+		began := time.Now()
+		check.Equal(t, "one after the limit was raised", l.AllowKey(t.Context(), "all", 1).Allowed, true)
+		check.Equal(t, "it waited", time.Since(began), 0)
+		all.Wait()
+	})
 }
