@@ -27,7 +27,7 @@ type archiveFlags struct {
 
 func (f *archiveFlags) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.to, "to", "", "where the fleet's policy file is: redis://host:6379/0, rediss://, unix:// or postgres://user@host/database ($WEBLIMIT_POLICY)")
+	flags.StringVar(&f.to, "to", "", "where the fleet's policy file is: redis://host:6379/0, rediss://, unix:// or postgres://user@host/database ($WEBLIMIT_POLICY_TO, or what weblimitd decides by: $WEBLIMIT_POLICY)")
 	flags.StringVar(&f.name, "name", "limits", "the key in Redis, or the name in PostgreSQL ($WEBLIMIT_POLICY_NAME)")
 	flags.StringVar(&f.schema, "schema", "", "pgsource.Config.Schema of the application ("+pgsource.DefaultSchema+")")
 }
@@ -42,13 +42,15 @@ type archive struct {
 
 // openArchive connects to where --to says.
 func (a *app) openArchive(ctx context.Context, c *cobra.Command, f *archiveFlags) (*archive, error) {
-	text := cmp.Or(f.to, a.env("WEBLIMIT_POLICY"))
-	if text == "" {
-		return nil, usagef("where to? set --to (WEBLIMIT_POLICY) to the Redis or PostgreSQL that the fleet follows")
-	}
-	name := f.name
+	text, name := cmp.Or(f.to, a.env("WEBLIMIT_POLICY_TO")), f.name
 	if !c.Flags().Changed("name") {
 		name = cmp.Or(a.env("WEBLIMIT_POLICY_NAME"), name)
+	}
+	if text == "" {
+		var err error
+		if text, name, err = a.archiveOfTheService(name, c.Flags().Changed("name") || a.env("WEBLIMIT_POLICY_NAME") != ""); err != nil {
+			return nil, err
+		}
 	}
 	if name == "" {
 		return nil, usagef("--name must not be empty")
@@ -80,6 +82,34 @@ func (a *app) openArchive(ctx context.Context, c *cobra.Command, f *archiveFlags
 		Archive: redissource.New(rdb, name), where: fmt.Sprintf("%q in Redis at %s", name, t.redis.Redacted()),
 		close: func() { _ = rdb.Close() },
 	}, nil
+}
+
+// archiveOfTheService returns where weblimitd follows a policy file, if it has the same environment: there
+// WEBLIMIT_POLICY is redis:KEY or postgres:NAME, on the server of WEBLIMIT_REDIS or WEBLIMIT_POSTGRES. named
+// says that the name is not to come from there.
+func (a *app) archiveOfTheService(name string, named bool) (to, key string, err error) {
+	followed := a.env("WEBLIMIT_POLICY")
+	kind, key, _ := strings.Cut(followed, ":")
+	server := ""
+	switch {
+	case followed == "":
+		return "", "", usagef("where to? set --to (WEBLIMIT_POLICY_TO) to the Redis or PostgreSQL that the fleet follows")
+	case strings.HasPrefix(key, "//"):
+		return "", "", usagef("WEBLIMIT_POLICY is what weblimitd decides by, a file, redis:KEY or postgres:NAME: set WEBLIMIT_POLICY_TO to the URL")
+	case kind == "redis" && key != "":
+		to, server = cmp.Or(a.redis, a.env("WEBLIMIT_REDIS")), "WEBLIMIT_REDIS"
+	case kind == "postgres" && key != "":
+		to, server = a.env("WEBLIMIT_POSTGRES"), "WEBLIMIT_POSTGRES"
+	default:
+		return "", "", usagef("where to? WEBLIMIT_POLICY names a file, which nobody publishes: set --to (WEBLIMIT_POLICY_TO) to the Redis or PostgreSQL that the fleet follows")
+	}
+	if to == "" {
+		return "", "", usagef("where to? WEBLIMIT_POLICY is in %s: set %s or --to to the server", kind, server)
+	}
+	if named {
+		key = name
+	}
+	return to, key, nil
 }
 
 func (a *app) openPolicyTable(ctx context.Context, url, name string, f *archiveFlags) (*archive, error) {

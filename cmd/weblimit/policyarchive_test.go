@@ -27,12 +27,12 @@ func eachArchive(t *testing.T, f func(t *testing.T, to call)) {
 		t.Parallel()
 		server := redistest.Shared(t)
 		f(t, call{env: map[string]string{
-			"WEBLIMIT_POLICY": "unix://" + server.Addr(), "WEBLIMIT_POLICY_NAME": redistest.Prefix(t) + "limits", "WEBLIMIT_BY": "ann",
+			"WEBLIMIT_POLICY_TO": "unix://" + server.Addr(), "WEBLIMIT_POLICY_NAME": redistest.Prefix(t) + "limits", "WEBLIMIT_BY": "ann",
 		}})
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		f(t, call{env: map[string]string{"WEBLIMIT_POLICY": urlOfDatabase(t), "WEBLIMIT_BY": "ann"}})
+		f(t, call{env: map[string]string{"WEBLIMIT_POLICY_TO": urlOfDatabase(t), "WEBLIMIT_BY": "ann"}})
 	})
 }
 
@@ -56,7 +56,7 @@ func TestPolicyReleases(t *testing.T) {
 			"wrong.yaml": "policies: {api: {limits: {login: {limit: 5/15m, by: usr}, a: {limit: 1/s, by: ip, cots: 2}}}}",
 		})
 		create := []string{}
-		if strings.HasPrefix(c.env["WEBLIMIT_POLICY"], "postgres") {
+		if strings.HasPrefix(c.env["WEBLIMIT_POLICY_TO"], "postgres") {
 			wants(t, c.fails(t, exitError, "policy", "publish", dir+"1.yaml"), "does not exist")
 			create = append(create, "--create")
 		} else {
@@ -118,7 +118,7 @@ func TestTwoOperatorsPublish(t *testing.T) {
 	eachArchive(t, func(t *testing.T, c call) {
 		dir := policyFiles(t, map[string]string{"1.yaml": limitOf(1), "2.yaml": limitOf(2), "3.yaml": limitOf(3)})
 		args := []string{"policy", "publish", dir + "1.yaml"}
-		if strings.HasPrefix(c.env["WEBLIMIT_POLICY"], "postgres") {
+		if strings.HasPrefix(c.env["WEBLIMIT_POLICY_TO"], "postgres") {
 			args = append(args, "--create")
 		}
 		c.ok(t, args...)
@@ -188,5 +188,29 @@ func TestWherePoliciesArePublished(t *testing.T) {
 	}
 	for _, to := range []string{"redis://127.0.0.1:1", "postgres://app@127.0.0.1:1/db"} {
 		call{}.fails(t, exitError, "policy", "status", "--to", to, "--timeout", "1s")
+	}
+}
+
+// WEBLIMIT_POLICY means the same as for weblimitd: where the file is that it decides by.
+func TestThePolicyOfTheService(t *testing.T) {
+	t.Parallel()
+	server, key := redistest.Shared(t), redistest.Prefix(t)+"limits"
+	file := policyFiles(t, map[string]string{"1.yaml": limitOf(1)}) + "1.yaml"
+	c := call{env: map[string]string{"WEBLIMIT_POLICY": "redis:" + key, "WEBLIMIT_REDIS": "unix://" + server.Addr(), "WEBLIMIT_BY": "ann"}}
+	wants(t, c.ok(t, "policy", "publish", file), "release 1", key)
+	other := call{env: map[string]string{"WEBLIMIT_POLICY_TO": "unix://" + server.Addr(), "WEBLIMIT_POLICY_NAME": key}}
+	wants(t, other.ok(t, "policy", "log"), "ann")
+	database := urlOfDatabase(t)
+	inDatabase := call{env: map[string]string{"WEBLIMIT_POLICY": "postgres:shop", "WEBLIMIT_POSTGRES": database}}
+	wants(t, inDatabase.ok(t, "policy", "publish", file, "--create"), `"shop" in PostgreSQL`)
+	for policy, want := range map[string]string{
+		"limits.yaml":            "names a file, which nobody publishes",
+		"redis://localhost:6379": "set WEBLIMIT_POLICY_TO to the URL",
+		"redis:limits":           "set WEBLIMIT_REDIS or --to",
+		"postgres:limits":        "set WEBLIMIT_POSTGRES or --to",
+		"":                       "set --to (WEBLIMIT_POLICY_TO)",
+	} {
+		wrong := call{env: map[string]string{"WEBLIMIT_POLICY": policy}}
+		wants(t, wrong.fails(t, exitUsage, "policy", "log"), want)
 	}
 }

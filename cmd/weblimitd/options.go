@@ -250,10 +250,12 @@ func refusePassword(text string) string {
 	return ""
 }
 
-// ofTheCommand are variables of the command weblimit, which may be set beside.
+// ofTheCommand are variables of the command weblimit, which may be set beside. Those that both have mean the
+// same.
 var ofTheCommand = []string{
 	"WEBLIMIT_URL", "WEBLIMIT_USER", "WEBLIMIT_PASSWORD", "WEBLIMIT_PASSWORD_FILE", "WEBLIMIT_CACERT",
-	"WEBLIMIT_SENTINEL_PASSWORD", "WEBLIMIT_DATABASE_URL",
+	"WEBLIMIT_SENTINEL_PASSWORD", "WEBLIMIT_DATABASE_URL", "WEBLIMIT_DATABASE_PASSWORD_FILE", "WEBLIMIT_SCHEMA",
+	"WEBLIMIT_POLICY_TO", "WEBLIMIT_POLICY_NAME", "WEBLIMIT_BY",
 }
 
 // ofKubernetes are variables that Kubernetes sets in each container for a Service named weblimit, or

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 )
@@ -236,6 +237,35 @@ func TestVariablesOfOthers(t *testing.T) {
 		"WEBLIMIT_URL=https://x", "WEBLIMIT_PASSWORD=y", "WEBLIMIT_LISTEN=",
 	}, "--check", "--policy", policy)
 	if code != 0 {
+		t.Error(out)
+	}
+}
+
+// All variables that the command's code names are its own, or mean the same here.
+func TestVariablesOfTheCommand(t *testing.T) {
+	t.Parallel()
+	both := []string{"WEBLIMIT_REDIS", "WEBLIMIT_PREFIX", "WEBLIMIT_POLICY", "WEBLIMIT_POSTGRES"}
+	found := map[string]bool{}
+	for _, file := range must.Get(filepath.Glob("../weblimit/*.go"))(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, name := range regexp.MustCompile(`WEBLIMIT_[A-Z_]+`).FindAllString(string(must.Get(os.ReadFile(file))(t)), -1) {
+			found[name] = true
+		}
+	}
+	check.Equal(t, "the command has variables", len(found) > 12, true)
+	known := help(t)
+	var env []string
+	for name := range found {
+		switch flag := "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "WEBLIMIT_"), "_", "-")) + " "; {
+		case !strings.Contains(known, flag):
+			env = append(env, name+"=x")
+		case !slices.Contains(both, name):
+			t.Errorf("both programs have %s: does it mean the same? Then it belongs to this test's list", name)
+		}
+	}
+	if code, out := inside(env, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5))); code != 0 {
 		t.Error(out)
 	}
 }
