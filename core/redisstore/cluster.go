@@ -6,6 +6,8 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +26,8 @@ type clusterRoute struct {
 
 	attempts chan struct{} // holds one element per attempt to load the map
 	attempt  atomic.Int64  // when the last attempt began, on the monotonic clock
+
+	failed atomic.Pointer[store.Error] // why the last attempt has failed; nil if it has not
 
 	mu     sync.Mutex
 	loaded chan struct{} // closed when there is a map; nil unless checks wait for one. Guarded by mu.
@@ -83,11 +87,24 @@ func (r *clusterRoute) reload() {
 		defer func() { <-r.attempts }()
 		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
-		_ = r.client.ForEachShard(ctx, func(_ context.Context, c *redis.Client) error { // loads the map first
+		err := r.client.ForEachShard(ctx, func(_ context.Context, c *redis.Client) error { // loads the map first
 			r.learn(c)
 			return nil
 		})
+		r.failed.Store(mapError(err))
 	}()
+}
+
+// mapError says why the map of slots could not be loaded, or returns nil.
+func mapError(err error) *store.Error {
+	if err == nil {
+		return nil
+	}
+	if strings.Contains(err.Error(), "cluster support disabled") {
+		return &store.Error{Class: store.ClassUnsupported, Err: fmt.Errorf(
+			"the client is a redis.ClusterClient, and the server is no Cluster: use redis.NewClient, or redis.NewUniversalClient without IsClusterMode (%w)", err)}
+	}
+	return &store.Error{Class: classOf(err), Err: fmt.Errorf("loading the map of the Cluster's slots: %w", keyless(err))}
 }
 
 func (r *clusterRoute) slot(prefix string, clientKey []byte) int { return hashSlot(prefix, clientKey) }
@@ -101,15 +118,22 @@ func (r *clusterRoute) node(ctx context.Context, j *job) (*node, error) {
 			c, err = r.client.MasterForKey(canceled, key)
 		}
 	}
+	if known := (*store.Error)(nil); errors.As(err, &known) {
+		return nil, known
+	}
 	if err != nil {
 		return nil, &store.Error{Class: classOf(err), Err: keyless(err)}
 	}
 	return r.learn(c), nil
 }
 
-// waitForMap waits until the map of slots is loaded, but no longer than the context.
-// One goroutine loads it for all that wait.
+// waitForMap waits until the map of slots is loaded, but no longer than the context, and not where the
+// servers refuse it: that has to be mended first. One goroutine loads it for all that wait.
 func (r *clusterRoute) waitForMap(ctx context.Context) error {
+	if failed := r.failed.Load(); failed != nil && isRefusal(failed) {
+		r.reload()
+		return failed
+	}
 	r.mu.Lock()
 	loaded := r.loaded
 	if loaded == nil {
@@ -120,8 +144,14 @@ func (r *clusterRoute) waitForMap(ctx context.Context) error {
 	r.mu.Unlock()
 	select {
 	case <-loaded:
+		if failed := r.failed.Load(); failed != nil && isRefusal(failed) {
+			return failed
+		}
 		return nil
 	case <-ctx.Done():
+		if failed := r.failed.Load(); failed != nil {
+			return failed
+		}
 		return errors.Join(errors.New("the map of the Cluster's slots is not loaded yet"), ctx.Err())
 	}
 }
@@ -132,6 +162,9 @@ func (r *clusterRoute) loadMap(loaded chan struct{}) {
 	for end := time.Now().Add(r.store.patience.slots); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		r.reload()
 		if _, err := r.client.MasterForKey(canceled, "any"); err == nil {
+			break
+		}
+		if failed := r.failed.Load(); failed != nil && isRefusal(failed) {
 			break
 		}
 	}
