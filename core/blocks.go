@@ -83,8 +83,8 @@ func (l *limit) counts(ctx context.Context, s Store, key string, checks []Check)
 		return nil // AllowKey has counted it
 	}
 	how := "as keyfuncs.Encode writes it"
-	if strings.Contains(l.key.Kind(), "secret(") {
-		how = "the hash that Func.Append of its key function makes under the secret"
+	if l.conceal() != nil {
+		how = "the hash that Func.Conceal of its key function makes under the secret"
 	}
 	return fmt.Errorf("weblimit: limit %q counts by %s, so a block of %q would block nobody; a key of it looks like %q, %s",
 		l.rule.Name, l.key.Kind(), key, clientkeys.Example(l.kind()), how)

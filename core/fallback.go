@@ -59,7 +59,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 				return fmt.Errorf("weblimit: Config.Fallback: two limits are called %q; give each its own name with Named", to.rule.Name)
 			}
 		}
-		all = append(all, store.Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
+		all = append(all, store.Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named, Conceal: to.conceal()})
 	}
 	if n := checksOf(f.limits); n > store.MaxChecks {
 		return fmt.Errorf("weblimit: Config.Fallback counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, store.MaxChecks)
@@ -67,7 +67,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	if len(f.limits) == 0 {
 		for i := range l.limits {
 			if l.limits[i].outage == Local {
-				all = append(all, store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true})
+				all = append(all, store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true, Conceal: l.limits[i].conceal()})
 			}
 		}
 	}

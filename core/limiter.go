@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -141,7 +142,7 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 		if err := from.suitsStore(config.Store); err != nil {
 			return nil, err
 		}
-		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow}
+		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow, Conceal: l.limits[i].conceal()}
 		if names[all[i].Rule.Name] {
 			return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", all[i].Rule.Name)
 		}
@@ -252,6 +253,14 @@ func (l *limit) kind() string {
 		return l.key.Kind() + " once per " + l.once.Kind()
 	}
 	return l.key.Kind()
+}
+
+// conceal returns what finds the key of a client whose address or name is known, if keys are hashed under a secret.
+func (l *limit) conceal() func(string) (string, bool) {
+	if !strings.Contains(l.key.Kind(), "secret(") {
+		return nil
+	}
+	return l.key.Conceal
 }
 
 // Must returns the limiter of [New], and panics if there was an error:

@@ -115,6 +115,7 @@ func (d *Decision) setQuota(h Header) {
 func isPersonal(kind string) bool {
 	personal := false
 	for part := range strings.FieldsFuncSeq(kind, func(c rune) bool { return c == '(' || c == ')' || c == ',' }) {
+		part, _, _ = strings.Cut(part, "/")
 		switch part {
 		case "user", "tenant", "apikey":
 			personal = true

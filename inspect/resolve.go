@@ -30,17 +30,23 @@ func storeKey(key string) string {
 // whole is set if text is a key itself, so that there is no other.
 func (h *Handler) meant(text string, among []store.Declaration, s *top.Snapshot) (keys []string, whole bool) {
 	typed := storeKey(text)
-	for i := range among {
-		for _, key := range clientkeys.Meant(among[i].Keys, text) {
-			if key == typed || kindOf(key) != "" && strings.HasPrefix(text, kindOf(key)+":") {
-				return []string{key}, true
-			}
-		}
-	}
 	add := func(key string) {
 		if len(keys) < maxKeys && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}
+	}
+	for i := range among {
+		for _, key := range clientkeys.MeantUnder(among[i].Keys, text, among[i].Conceal) {
+			if key == typed {
+				return []string{key}, true
+			}
+			if kind := kindOf(key); kind != "" && strings.HasPrefix(text, kind+":") {
+				add(key)
+			}
+		}
+	}
+	if len(keys) > 0 { // several, if limits count other bits of an address, or under other secrets
+		return keys, len(keys) == 1
 	}
 	for i := range s.Limits {
 		for _, c := range s.Limits[i].Clients {
@@ -53,7 +59,7 @@ func (h *Handler) meant(text string, among []store.Declaration, s *top.Snapshot)
 		return keys, false // a key of a limit that is not among them
 	}
 	for i := range among {
-		for _, key := range clientkeys.Meant(among[i].Keys, text) {
+		for _, key := range clientkeys.MeantUnder(among[i].Keys, text, among[i].Conceal) {
 			add(key)
 		}
 	}
@@ -121,7 +127,7 @@ func (h *Handler) keyOf(ctx context.Context, text string, among []store.Declarat
 		keys = known
 	}
 	if len(keys) > 1 {
-		return "", &problem{http.StatusUnprocessableEntity, "This can be " + inWords(keys, "or") + ": say which."}
+		return "", &problem{http.StatusUnprocessableEntity, "This can be " + inWords(keys, "or") + ": say which, or under which limit."}
 	}
 	return "", &problem{http.StatusUnprocessableEntity, noKey(text, among)}
 }
@@ -151,8 +157,8 @@ func noKey(text string, among []store.Declaration) string {
 		what = "The limit " + among[0].Rule.Name + " counts"
 	}
 	secret := ""
-	if strings.Contains(strings.Join(kinds, " "), "secret(") {
-		secret = " Keys under a secret are told by their hash: copy one from a list of clients."
+	if slices.ContainsFunc(among, func(d store.Declaration) bool { return d.Conceal == nil && strings.Contains(d.Keys, "secret(") }) {
+		secret = " The secret is not known here, so keys are told by their hash: copy one from a list of clients."
 	}
 	return fmt.Sprintf("%s by %s, and %q has used nothing of it: nothing was done. A key looks like %s.%s",
 		what, inWords(kinds, "or"), shorten(text), inWords(examples, "or"), secret)

@@ -59,6 +59,53 @@ func TestAnActionIsOnTheClientThatIsMeant(t *testing.T) {
 	}
 }
 
+// Limits count other bits of an address, or hide it, each under a secret of its own: what an operator types is each
+// time the key that the limit counts.
+func TestAnActionFindsTheKeyOfItsLimit(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	wide := keyfuncs.ClientIP(keyfuncs.IPv6Prefix(56))
+	funcs := map[string]keyfuncs.Func{
+		"plain": keyfuncs.ClientIP(), "wide": wide,
+		"hidden": wide.WithSecret([]byte("0123456789abcdef")), "other": wide.WithSecret([]byte("fedcba9876543210")),
+		"users": keyfuncs.First(keyfuncs.User("id").WithSecret([]byte("0123456789abcdef")), wide),
+	}
+	var limits []core.Limit
+	for name, key := range funcs {
+		limits = append(limits, core.PerHour(10).By(key).Named(name))
+	}
+	limiter, in := core.ForLimits(s, limits), start(t, s)
+	client := keyfuncs.Values{"ip": "2001:db8:0:1f::1"}
+	for name, key := range funcs {
+		counted, _ := key.Key(client)
+		for _, text := range []string{"2001:db8:0:1f::1", "ip:2001:DB8:0:1F::1", counted} {
+			var done struct{ Key string }
+			in.must(t, "POST", "api/v1/block", `{"key":"`+text+`","limit":"`+name+`","seconds":60}`, &done)
+			check.Equal(t, name+", blocked by "+text, done.Key, counted)
+			check.Equal(t, name+", the next request", limiter.AllowKey(context.Background(), counted, 1).Reason, core.ReasonBlocked)
+			var explained struct{ Keys []struct{ Key, State string } }
+			in.must(t, "POST", "api/v1/explain", `{"query":"`+text+`"}`, &explained)
+			check.All(t, name+", explained by "+text, []any{explained.Keys[0].Key, explained.Keys[0].State}, counted, "blocked")
+			in.must(t, "POST", "api/v1/unblock", `{"key":"`+text+`","limit":"`+name+`"}`, &done)
+			check.Equal(t, name+", the request after that", limiter.AllowKey(context.Background(), counted, 1).Allowed, true)
+		}
+	}
+	s = memstore.New() // in which the limits have counted nothing
+	core.ForLimits(s, limits)
+	in = start(t, s)
+	for body, says := range map[string]string{
+		`{"key":"2001:db8:0:1f::1","seconds":60}`:                         "or under which limit",
+		`{"key":"ip:2001:db8:0:1f::/64","limit":"wide","seconds":60}`:     "counts by ip/56",
+		`{"key":"ip:2001:db8::/56","limit":"plain","seconds":60}`:         "counts by ip",
+		`{"key":"user:alice","limit":"hidden","seconds":60}`:              "counts by secret(ip/56)",
+		`{"key":"ip#0123456789012345678901","limit":"wide","seconds":60}`: "counts by ip/56",
+	} {
+		status, answer := in.call(t, "POST", "api/v1/block", body)
+		check.Equal(t, body, status, http.StatusUnprocessableEntity)
+		check.Contains(t, body, answer, says)
+	}
+}
+
 func TestAnActionThatWouldReachNobodyIsRefused(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()

@@ -57,10 +57,10 @@ func ClientIP(options ...IPOption) Func {
 	default:
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.ClientIP: %d options IPv6Prefix, want one", len(c.bits))}
 	}
-	if bits < 32 || bits > 128 {
+	if !validBits(bits) {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.IPv6Prefix: %d bits, want 32 to 128", bits)}
 	}
-	return Func{kind: kindIP, strategies: []Strategy{strategy}, read: func(dst []byte, r Request) ([]byte, Presence) {
+	return Func{kind: ipKind(bits), strategies: []Strategy{strategy}, read: func(dst []byte, r Request) ([]byte, Presence) {
 		addr, ok := strategy.addr(r)
 		if !ok {
 			return dst, Missing

@@ -119,6 +119,7 @@ func combined(constructor, kind string, keys []Func) Func {
 		f.params = append(f.params, key.params...)
 		f.needs = append(f.needs, key.needs...)
 	}
+	f.secrets = secretsOf(keys)
 	f.kind = kind + "(" + strings.Join(kinds, ",") + ")"
 	return f
 }

@@ -24,10 +24,11 @@ const (
 //	Encode("header.x-tenant", "42")   // Header("X-Tenant")
 //	Encode("param.id", "42")          // Param("id")
 //	Encode("ip", "2001:db8::1")       // ClientIP()
-//	Encode("ip", "2001:db8::/56")     // ClientIP(IPv6Prefix(56)): give the network
+//	Encode("ip/56", "2001:db8::1")    // ClientIP(IPv6Prefix(56))
+//	Encode("ip", "2001:db8::/56")     // the same, by its network
 //
 // For several parts, as in [Join], see [EncodeJoin]. Encode does not know the secret of
-// [Func.WithSecret].
+// [Func.WithSecret]: [Func.Conceal] does.
 //
 // The value may be any string; the package comment says how it is encoded. An empty
 // value gives "", since it has no key. So does a value of whitespace, for kinds whose
@@ -37,15 +38,19 @@ func Encode(kind, value string) string {
 	if value == "" {
 		return ""
 	}
+	bits, isIP := bitsOf(kind)
+	if isIP {
+		kind = kindIP
+	}
 	if !isKind(kind) {
 		// Quoting marks where the kind ends.
 		return string(appendHashed(nil, kindInvalid, bytesOf(strconv.Quote(kind)+value)))
 	}
 	dst := make([]byte, 0, len(kind)+1+maxValue)
 	switch {
-	case kind == kindIP:
+	case isIP:
 		if addr, err := netip.ParseAddr(value); err == nil {
-			return string(appendAddr(dst, addr, ipv6Bits))
+			return string(appendAddr(dst, addr, bits))
 		}
 	case kind == kindMethod:
 		value = foldMethod(value)

@@ -25,6 +25,7 @@ type Func struct {
 	readsRoute bool     // the key, or a part of it, is that of Route
 	params     []string // of the path, which the key reads
 	needs      []string
+	secrets    secrets // by which Conceal finds keys; nil if there are none
 	err        error
 }
 
@@ -64,7 +65,8 @@ func (f Func) Repeated(r Request) string {
 }
 
 // Kind says what the key is made of: "ip", "user", "apikey", "header.x-tenant",
-// "join(ip,route)", "first(user,ip)", and "secret(user)" with [Func.WithSecret]. It is fixed when the Func is built and holds
+// "join(ip,route)", "first(user,ip)", and "secret(user)" with [Func.WithSecret]. An address of
+// which other bits than 64 count is "ip/56": see [IPv6Prefix]. Kind is fixed when the Func is built and holds
 // nothing of any request, so it can be used in metrics and logs. It is "" if Err is not
 // nil.
 func (f Func) Kind() string { return f.kind }

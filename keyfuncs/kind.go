@@ -1,6 +1,10 @@
 package keyfuncs
 
-import "strings"
+import (
+	"iter"
+	"strconv"
+	"strings"
+)
 
 // Kinds are part of stored keys: changing one empties all its buckets.
 const (
@@ -43,6 +47,57 @@ func isKind(kind string) bool {
 		}
 	}
 	return isCustomKind(kind)
+}
+
+// bitsMark stands in [Func.Kind] between the kind of an address and how many bits of IPv6 count, if these are
+// not 64. In keys the kind stands alone.
+const bitsMark = "/"
+
+// ipKind returns the kind of addresses of which so many bits count.
+func ipKind(bits int) string {
+	if bits == ipv6Bits {
+		return kindIP
+	}
+	return kindIP + bitsMark + strconv.Itoa(bits)
+}
+
+// bitsOf returns how many bits of an IPv6 address count in keys of a kind, if it is one of addresses.
+func bitsOf(kind string) (bits int, ok bool) {
+	if kind == kindIP {
+		return ipv6Bits, true
+	}
+	text, ok := strings.CutPrefix(kind, kindIP+bitsMark)
+	if !ok {
+		return 0, false
+	}
+	bits, err := strconv.Atoi(text)
+	return bits, err == nil && validBits(bits) && ipKind(bits) == kind
+}
+
+func validBits(bits int) bool { return 32 <= bits && bits <= 128 }
+
+// inKeys returns a kind as keys have it.
+func inKeys(kind string) string {
+	if _, ok := bitsOf(kind); ok {
+		return kindIP
+	}
+	return kind
+}
+
+// kindsIn yields the kinds of the parts that a key of a Func's kind can have, which is "first(user,join(ip,route))".
+func kindsIn(kind string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for kind != "" {
+			end := strings.IndexAny(kind, "(),")
+			if end < 0 {
+				end = len(kind)
+			}
+			if end > 0 && !strings.HasPrefix(kind[end:], "(") && !yield(kind[:end]) {
+				return
+			}
+			kind = kind[min(end+1, len(kind)):]
+		}
+	}
 }
 
 // isCustomKind reports whether kind matches [a-z][a-z0-9.-]{0,31}.

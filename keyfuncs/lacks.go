@@ -41,7 +41,7 @@ func (f Func) lacks() lack {
 	if f.lack != nil {
 		return *f.lack
 	}
-	switch f.kind {
+	switch kind := inKeys(f.kind); kind {
 	case kindAll, kindMethod, kindRoute: // never missing
 		return lack{}
 	case kindIP:
@@ -53,7 +53,7 @@ func (f Func) lacks() lack {
 	case kindAPIKey:
 		return lack{what: "API key", challenge: bearer}
 	}
-	return lack{what: f.kind}
+	return lack{what: inKeys(f.kind)}
 }
 
 // lacksAll returns what requests lack that have none of the keys, or of a Join not all of

@@ -27,6 +27,8 @@ const minSecret = 16
 // The key of [Everyone] has no value to hide. Join(a, b).WithSecret(s) equals
 // Join(a.WithSecret(s), b.WithSecret(s)) unless a key had to be shortened.
 //
+// [Func.Conceal] finds the key of a value.
+//
 // Err reports a secret of fewer than 16 bytes, and what f's Err reports.
 func (f Func) WithSecret(secret []byte) Func {
 	if err := f.Err(); err != nil {
@@ -36,6 +38,7 @@ func (f Func) WithSecret(secret []byte) Func {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Func.WithSecret: the secret has %d bytes, want %d or more", len(secret), minSecret)}
 	}
 	key := newHMACKey(secret)
+	f.secrets = f.secrets.with(key, f.kind)
 	if !strings.HasPrefix(f.kind, kindSecret+"(") {
 		lacks := f.lacks()
 		f.kind, f.lack = kindSecret+"("+f.kind+")", &lacks

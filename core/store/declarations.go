@@ -11,12 +11,16 @@ import (
 // Declaration is a limit as a limiter declares it to a store.
 type Declaration struct {
 	Rule  Rule
-	Keys  string // what the limit's key functions read, such as "ip"
+	Keys  string // what the limit's key functions read, such as "ip": see keyfuncs.Func.Kind
 	Named bool   // the application has chosen the name
 
 	// Shadow is set if the limit is judged and not enforced. Of limiters that share a limit,
 	// the one that was made last says so.
 	Shadow bool
+
+	// Conceal is keyfuncs.Func.Conceal of the limit's key if that is hashed under a secret, and nil
+	// otherwise, or where the secret is not known.
+	Conceal func(key string) (concealed string, ok bool)
 
 	// On is the Registry that the limiter has declared it on: that of the store, or a
 	// [Registry.View] of a wrapper. Of limiters that share a limit, the one that was made last says

@@ -1,6 +1,7 @@
 // Package clientkeys tells which keys a limit can count, and which of them somebody means who writes
 // an address or a user's name. What a limit counts is given as in store.Declaration.Keys: the kind
-// of its key function, such as "ip", "first(user,ip)" or "join(ip,route)".
+// of its key function, such as "ip", "first(user,ip)" or "join(ip,route)". In "ip/56" other bits of an IPv6 address
+// count than 64: see keyfuncs.Func.Kind.
 package clientkeys
 
 import (
@@ -36,8 +37,33 @@ func Former(now string, before []string, key string) (kinds string, ok bool) {
 // them: the one key that it is, such as "ip:192.0.2.7", or else what it is as a value of each kind.
 // Limits by several kinds together have only whole keys, such as "ip:192.0.2.7|route:/login". What is a key
 // of another kind is not taken for a value: nobody means the user whose name is "ip:192.0.2.7".
-func Meant(kinds, text string) (keys []string) {
+func Meant(kinds, text string) (keys []string) { return meant(combinations(kinds), text) }
+
+// MeantUnder is Meant for a limit whose keys may be hashed under a secret. conceal is keyfuncs.Func.Conceal of its
+// key function, or nil where the secret is not known: then only what is hashed already is a key.
+func MeantUnder(kinds, text string, conceal func(key string) (string, bool)) []string {
 	all := combinations(kinds)
+	keys := meant(all, text)
+	if conceal == nil {
+		return keys
+	}
+	for i := range all {
+		for j := range all[i] {
+			all[i][j] = strings.TrimSuffix(all[i][j], underSecret)
+		}
+	}
+	for _, key := range meant(all, text) {
+		if hidden, ok := conceal(key); ok && !Match(kinds, key) {
+			key = hidden
+		}
+		if Match(kinds, key) && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func meant(all [][]string, text string) (keys []string) {
 	for _, kinds := range all {
 		if key, ok := whole(kinds, text); ok && !slices.Contains(keys, key) {
 			keys = append(keys, key)
@@ -72,11 +98,21 @@ func ofAKind(text string) bool {
 	}
 }
 
-// Kinds returns the kinds of which keys of one part are.
+// inKeys returns a kind as it stands in keys, and whether its values are hashed under a secret.
+func inKeys(kind string) (of string, hashed bool) {
+	of, hashed = strings.CutSuffix(kind, underSecret)
+	of, _, _ = strings.Cut(of, "/")
+	return of, hashed
+}
+
+// Kinds returns the kinds of which keys of one part are, as they stand in keys.
 func Kinds(kinds string) (single []string) {
 	for _, kinds := range combinations(kinds) {
-		if len(kinds) == 1 && kinds[0] != "all" && !slices.Contains(single, strings.TrimSuffix(kinds[0], underSecret)) {
-			single = append(single, strings.TrimSuffix(kinds[0], underSecret))
+		if len(kinds) != 1 || kinds[0] == "all" {
+			continue
+		}
+		if kind, _ := inKeys(kinds[0]); !slices.Contains(single, kind) {
+			single = append(single, kind)
 		}
 	}
 	return single
@@ -91,14 +127,14 @@ func Example(kinds string) string {
 	}
 	parts := make([]string, len(all[0]))
 	for i, kind := range all[0] {
-		switch kind {
-		case "all":
+		switch of, hashed := inKeys(kind); {
+		case hashed: // of no client: to show the form
+			parts[i] = of + "#Qn9zJxS0m1uP3vK7yT5wRg"
+		case of == "all":
 			parts[i] = kind
-		case "ip":
+		case of == "ip":
 			parts[i] = "ip:192.0.2.7"
-		case strings.TrimSuffix(kind, underSecret) + underSecret: // of no client: to show the form
-			parts[i] = kind + "Qn9zJxS0m1uP3vK7yT5wRg"
-		case "route":
+		case of == "route":
 			parts[i] = "route:/login"
 		default:
 			parts[i] = keyfuncs.Encode(kind, "42")
@@ -118,7 +154,8 @@ func whole(kinds []string, text string) (string, bool) {
 		return "", false
 	}
 	for i, kind := range kinds {
-		value, ok := strings.CutPrefix(parts[i], kind+":")
+		of, _ := inKeys(kind)
+		value, ok := strings.CutPrefix(parts[i], of+":")
 		switch {
 		case matchesPart(kind, parts[i]):
 		case !ok:
@@ -134,14 +171,15 @@ func whole(kinds []string, text string) (string, bool) {
 
 // part returns the part of a key that a value gives.
 func part(kind, value string) (string, bool) {
-	if strings.HasSuffix(kind, underSecret) {
+	of, hashed := inKeys(kind)
+	if hashed {
 		return "", false // nobody here can hash it
 	}
 	if value = strings.TrimSpace(value); value == "" {
 		return "", false
 	}
 	key := keyfuncs.Encode(kind, value)
-	if kind == "ip" {
+	if of == "ip" {
 		if strings.HasPrefix(key, "ip#") {
 			return "", false // no address
 		}
@@ -174,22 +212,20 @@ func matchesPart(kind, part string) bool {
 	if kind == "all" {
 		return part == kind
 	}
-	if plain, secret := strings.CutSuffix(kind, underSecret); secret {
-		value, ok := strings.CutPrefix(part, plain+"#")
-		return ok && len(value) == hash
-	}
-	rest, ok := strings.CutPrefix(part, kind)
+	of, hashed := inKeys(kind)
+	rest, ok := strings.CutPrefix(part, of)
 	if len(rest) < 2 || !ok {
 		return false
 	}
 	switch value := rest[1:]; {
 	case rest[0] == '#':
-		return kind != "ip" && len(value) == hash // without a secret no address is hashed
-	case rest[0] != ':':
+		return len(value) == hash && (hashed || of != "ip") // without a secret no address is hashed
+	case rest[0] != ':' || hashed:
 		return false
-	case kind == "ip":
+	case of == "ip":
 		if network, err := netip.ParsePrefix(value); err == nil {
-			return network.Addr().Is6() && network.Masked().String() == value
+			// Of another network the limit has no key.
+			return network.Addr().Is6() && keyfuncs.Encode(kind, network.Addr().String()) == part
 		}
 		addr, err := netip.ParseAddr(value)
 		return err == nil && addr.Is4()

@@ -23,8 +23,16 @@ func TestTheKeysThatSomebodyMeans(t *testing.T) {
 		{"an address with blanks", "ip", " 192.0.2.7 ", []string{"ip:192.0.2.7"}},
 		{"an IPv6 address is its network", "ip", "2001:DB8::1", []string{"ip:2001:db8::/64"}},
 		{"so is one with its kind", "ip", "ip:2001:db8::1", []string{"ip:2001:db8::/64"}},
-		{"a network of IPv6", "ip", "2001:db8::/56", []string{"ip:2001:db8::/56"}},
-		{"an address within such a network", "ip", "ip:2001:db8::1/56", []string{"ip:2001:db8::/56"}},
+		{"a network of IPv6", "ip", "2001:db8::/64", []string{"ip:2001:db8::/64"}},
+		{"an address within such a network", "ip", "ip:2001:db8::1/64", []string{"ip:2001:db8::/64"}},
+		{"a network that is none of the limit's", "ip", "2001:db8::/56", nil},
+		{"an address of which 56 bits count", "ip/56", "2001:db8:0:1f::1", []string{"ip:2001:db8::/56"}},
+		{"such an address with its kind", "ip/56", "ip:2001:db8:0:1f::1", []string{"ip:2001:db8::/56"}},
+		{"its network", "ip/56", "ip:2001:db8::/56", []string{"ip:2001:db8::/56"}},
+		{"a network within it is no key", "ip/56", "2001:db8::/64", nil},
+		{"an address of IPv4, whatever counts of IPv6", "ip/56", "192.0.2.7", []string{"ip:192.0.2.7"}},
+		{"an address and a route, of which 128 bits count", "join(ip/128,route)", "ip:2001:db8::1|route:/", []string{"ip:2001:db8::1/128|route:/"}},
+		{"an address with bits, under a secret", "secret(ip/56)", "ip:192.0.2.7", nil},
 		{"a network of IPv4 is nobody's key", "ip", "192.0.2.0/24", nil},
 		{"a name is no address", "ip", "alice", nil},
 		{"a name with the kind of an address is none, either", "ip", "ip:alice", nil},
@@ -84,6 +92,10 @@ func TestWhatALimitCanNotCount(t *testing.T) {
 		{"ip", "ip:alice"},
 		{"ip", "ip:2001:db8::1"},
 		{"ip", "ip:192.0.2.0/24"},
+		{"ip", "ip:2001:db8::/56"},
+		{"ip/56", "ip:2001:db8::/64"},
+		{"ip/56", "ip#0123456789012345678901"},
+		{"secret(ip/56)", "ip:2001:db8::/56"},
 		{"ip", "user:alice"},
 		{"ip", "ip:192.0.2.7|route:/login"},
 		{"apikey", "apikey:secret"},
@@ -99,9 +111,40 @@ func TestWhatALimitCanNotCount(t *testing.T) {
 	}
 }
 
+// Who knows the secrets finds the keys of each limit.
+func TestTheKeysThatSomebodyMeansUnderASecret(t *testing.T) {
+	t.Parallel()
+	secret := []byte("0123456789abcdef")
+	address, user := keyfuncs.ClientIP(keyfuncs.IPv6Prefix(56)).WithSecret(secret), keyfuncs.User("id").WithSecret(secret)
+	hidden := func(f keyfuncs.Func, plain string) string {
+		key, _ := f.Conceal(plain)
+		return key
+	}
+	for _, test := range []struct {
+		name, text string
+		f          keyfuncs.Func
+		want       []string
+	}{
+		{"an address", "2001:db8::1", address, []string{hidden(address, "ip:2001:db8::/56")}},
+		{"an address with its kind", "ip:2001:db8::1", address, []string{hidden(address, "ip:2001:db8::/56")}},
+		{"a hash", hidden(user, "user:alice"), user, []string{hidden(user, "user:alice")}},
+		{"a user", "alice", user, []string{hidden(user, "user:alice")}},
+		{"no address", "alice", address, nil},
+		{"two kinds", "192.0.2.7", keyfuncs.First(user, keyfuncs.ClientIP()), []string{"ip:192.0.2.7", hidden(user, "user:192.0.2.7")}},
+		{"two kinds together", "user:alice|route:/", keyfuncs.Join(user, keyfuncs.Route()), []string{hidden(user, "user:alice") + "|route:/"}},
+		{"two kinds under a secret", "user:alice|route:/", keyfuncs.Join(keyfuncs.User("id"), keyfuncs.Route()).WithSecret(secret),
+			[]string{hidden(keyfuncs.Join(keyfuncs.User("id"), keyfuncs.Route()).WithSecret(secret), "user:alice|route:/")}},
+		{"no secret", "alice", keyfuncs.User("id"), []string{"user:alice"}},
+	} {
+		got := clientkeys.MeantUnder(test.f.Kind(), test.text, test.f.Conceal)
+		check.Equal(t, test.name, fmt.Sprint(got), fmt.Sprint(test.want))
+	}
+	check.Equal(t, "kinds in keys", fmt.Sprint(clientkeys.Kinds("first(secret(ip/56),secret(user))")), "[ip user]")
+}
+
 func TestAnExampleIsAKeyOfItsLimit(t *testing.T) {
 	t.Parallel()
-	for _, kinds := range []string{"ip", "user", "all", "apikey", "header.x-tenant", "join(ip,route)", "first(user,ip)", "join(first(user,ip),method,param.id)"} {
+	for _, kinds := range []string{"ip", "user", "all", "apikey", "header.x-tenant", "join(ip,route)", "first(user,ip)", "join(first(user,ip),method,param.id)", "ip/56", "secret(ip/48)", "join(secret(ip/48),route)"} {
 		if example := clientkeys.Example(kinds); !clientkeys.Match(kinds, example) {
 			t.Errorf("a limit by %s can't count %q", kinds, example)
 		}
