@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -231,4 +232,36 @@ func TestWhatAnotherInterceptorRefusesIsTheClients(t *testing.T) {
 	drain(s.open(t.Context(), chat))
 	o := await(t, "the outcome", seen)
 	want(t, fmt.Sprintf("refunded: %+v", o), core.ServerErrors(o), false)
+}
+
+// callOf is a call's stream at the server, with the context of the call.
+type callOf struct {
+	transport
+	ctx context.Context
+}
+
+func (c callOf) Context() context.Context { return c.ctx }
+
+// The server's clock may notice a client's deadline before the client's reset arrives. The context that ends is the same as
+// that of a time-out around the limiter, but the call's has ended, too.
+func TestADeadlineThatTheServerNoticesFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testDeadlineAtTheServer)
+}
+
+func testDeadlineAtTheServer(t *testing.T) {
+	for name, clients := range map[string]bool{"the client's": true, "a time-out around the limiter": false} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		call := callOf{ctx: t.Context()}
+		if clients {
+			call.ctx = ctx
+		}
+		var got core.Outcome
+		in := limited(t, core.NewMemory(), everyone(10, "watched").RefundOn(func(o core.Outcome) bool { got = o; return false }))
+		_, _ = in.Unary(grpc.NewContextWithServerTransportStream(ctx, call), textOf("hello"), &grpc.UnaryServerInfo{FullMethod: say},
+			func(ctx context.Context, _ any) (any, error) { return waits(ctx, nil) })
+		want(t, name+" is a time-out", got.TimedOut, true)
+		want(t, name+" is the client's doing", got.Canceled, clients)
+	}
 }
