@@ -99,7 +99,7 @@ var fieldCases = []fieldCase{
 	{fields: "limit.scale", file: one("limit: 2/hour, by: everyone, scale: «whole|half»"), ask: "x=y; x=y"},
 	{fields: "limit.reserve limit.reserve.share", file: one("limit: 4/hour, by: everyone, reserve: {share: «0.25|0.75», for: {methods: [POST]}}"), ask: "method=GET; method=GET"},
 	{fields: "limit.reserve.for", file: one("limit: 4/hour, by: everyone, reserve: {share: 0.75, for: {methods: [«POST|GET»]}}"), ask: "method=GET; method=GET"},
-	{fields: "limit.refund_on", file: one("limit: 1/hour, by: everyone, refund_on: [«server_errors|successes, canceled»]"), ask: "status=200; status=200"},
+	{fields: "limit.refund_on", file: one("limit: 1/hour, by: everyone, refund_on: [«server_errors|server_errors, successes»]"), ask: "status=200; status=200"},
 	{fields: "limit.slow_down limit.slow_down.from", file: one("limit: 10/hour, by: everyone, cost: 5, slow_down: {from: «0.9|0.1», up_to: 20ms}"), ask: "x=y"},
 	{fields: "limit.slow_down.up_to", file: one("limit: 10/hour, by: everyone, cost: 10, slow_down: {from: 0.5, up_to: «1us|300ms»}"), run: delayed},
 	{fields: "limit.warn_at", file: one("limit: 2/hour, by: everyone, warn_at: [«1|0.5»]"), ask: "x=y"},
@@ -247,7 +247,11 @@ func (c *fieldCase) decide(t *testing.T, n int) string {
 		h := http.Header{}
 		d.SetHeaders(h)
 		body, _ := d.AppendProblem(nil, "en")
-		fmt.Fprintf(&told, "%s: %v %d %v %q %s\n", written, d.Reason, d.Status(), h, d.Version()[:2], body)
+		version := "" // of files that name none it is a hash, which tells any two files apart
+		if c.fields == "file.version" {
+			version = d.Version()
+		}
+		fmt.Fprintf(&told, "%s: %v %d %v %q %s\n", written, d.Reason, d.Status(), h, version, body)
 		if status, _ := strconv.Atoi(r.Values["status"].(string)); status > 0 {
 			d.Settle(core.Outcome{Status: status})
 			must.OK(t, l.Drain(t.Context()))

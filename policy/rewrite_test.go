@@ -67,5 +67,7 @@ policies:
 	if made, err := policy.Format(policy.File{Name: "x", Text: []byte(text)}); err == nil && string(made) != text {
 		t.Errorf("a text with a blank line: %s", made)
 	}
+	quoted := "policies:\n  api:\n    description: \"one\n\n      two\"\n    limits: {a: {limit: 1/s, by: ip}}\n"
+	check.Fails(t, "a blank line between quotes", check.ErrorOf(policy.Format(policy.File{Name: "x", Text: []byte(quoted)})), "are there blank lines in a text?")
 	check.Fails(t, "what is no YAML", check.ErrorOf(policy.Format(policy.File{Name: "x", Text: []byte("a: [")})), "")
 }
