@@ -64,6 +64,13 @@ func TestCallersNeedAToken(t *testing.T) {
 			t.Errorf("%q: %d", header, status)
 		}
 	}
+	twice := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/check", strings.NewReader(body))
+	twice.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer old-0123456789abcdef", "Bearer x"}}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, twice)
+	if w.Code != http.StatusUnauthorized {
+		t.Errorf("two lines: %d", w.Code)
+	}
 	for name, change := range map[string]func(*Config){
 		"a short token":  func(c *Config) { c.Tokens = []string{"secret"} },
 		"a short secret": func(c *Config) { c.Secrets = [][]byte{[]byte("secret")} },
