@@ -369,3 +369,27 @@ func FuzzCalls(f *testing.F) {
 		}
 	})
 }
+
+// endless is a body that does not end, of which is counted what was read.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.read += len(p); e.read > 1<<20 {
+		return 0, errors.New("a megabyte was read")
+	}
+	return copy(p, strings.Repeat(" ", len(p))), nil
+}
+
+// Trap 63: a body whose length nobody has said is read until it is too long.
+func TestABodyOfUnknownLengthIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(c *Config) { c.MaxBody = 4 << 10 })
+	body := new(endless)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/check", body)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != http.StatusRequestEntityTooLarge || body.read > 64<<10 {
+		t.Errorf("%d after %d bytes: %s", w.Code, body.read, w.Body)
+	}
+}
