@@ -127,7 +127,11 @@ func (h *Handler) keyOf(ctx context.Context, text string, among []store.Declarat
 		keys = known
 	}
 	if len(keys) > 1 {
-		return "", &problem{http.StatusUnprocessableEntity, "This can be " + inWords(keys, "or") + ": say which, or under which limit."}
+		which := ": say which, or under which limit."
+		if len(among) == 1 {
+			which = ": say which."
+		}
+		return "", &problem{http.StatusUnprocessableEntity, "This can be " + inWords(keys, "or") + which}
 	}
 	return "", &problem{http.StatusUnprocessableEntity, noKey(text, among)}
 }

@@ -68,9 +68,8 @@ func TestAnActionFindsTheKeyOfItsLimit(t *testing.T) {
 	funcs := map[string]keyfuncs.Func{
 		"plain": keyfuncs.ClientIP(), "wide": wide,
 		"hidden": wide.WithSecret([]byte("0123456789abcdef")), "other": wide.WithSecret([]byte("fedcba9876543210")),
-		"users": keyfuncs.First(keyfuncs.User("id").WithSecret([]byte("0123456789abcdef")), wide),
 	}
-	var limits []core.Limit
+	limits := []core.Limit{core.PerHour(10).By(keyfuncs.First(keyfuncs.User("id").WithSecret([]byte("0123456789abcdef")), wide)).Named("users")}
 	for name, key := range funcs {
 		limits = append(limits, core.PerHour(10).By(key).Named(name))
 	}
@@ -95,6 +94,7 @@ func TestAnActionFindsTheKeyOfItsLimit(t *testing.T) {
 	in = start(t, s)
 	for body, says := range map[string]string{
 		`{"key":"2001:db8:0:1f::1","seconds":60}`:                         "or under which limit",
+		`{"key":"2001:db8:0:1f::1","limit":"users","seconds":60}`:         "say which.", // a user can have any name
 		`{"key":"ip:2001:db8:0:1f::/64","limit":"wide","seconds":60}`:     "counts by ip/56",
 		`{"key":"ip:2001:db8::/56","limit":"plain","seconds":60}`:         "counts by ip",
 		`{"key":"user:alice","limit":"hidden","seconds":60}`:              "counts by secret(ip/56)",
