@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -13,11 +15,12 @@ type Config struct {
 	// Registerer is where the metrics are registered. Defaults to prometheus.DefaultRegisterer.
 	Registerer prometheus.Registerer
 
-	// Namespace begins the metrics' names. The dashboard and the alerts in deploy/ expect the
-	// default. Defaults to "weblimit".
+	// Namespace begins the metrics' names: letters, digits, _ and :, and no digit first. The
+	// dashboard and the alerts in deploy/ expect the default. Defaults to "weblimit".
 	Namespace string
 
-	// ConstLabels are labels that all metrics have. Defaults to none.
+	// ConstLabels are labels that all metrics have. Their names are of letters, digits and _, and have no
+	// digit first. Defaults to none.
 	ConstLabels prometheus.Labels
 
 	// MaxSeries bounds how many label sets of decisions_total one limit has. Decisions that would
@@ -46,7 +49,14 @@ const (
 	defaultMaxSeries = 1000
 )
 
-// complete checks a Config and sets its defaults. The registerer checks names and labels.
+// Names that need no quotes in a query. Newer releases of client_golang take any UTF-8, with which the
+// queries and rules in deploy/ could not name the metrics.
+var (
+	plainName  = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+	plainLabel = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+)
+
+// complete checks a Config and sets its defaults. The registerer checks what else there is to labels.
 func (c Config) complete() (Config, error) {
 	if c.MaxSeries < 0 {
 		return c, fmt.Errorf("weblimit: prometheus.Config.MaxSeries must be at least 1, got %d", c.MaxSeries)
@@ -57,6 +67,15 @@ func (c Config) complete() (Config, error) {
 	if c.Namespace == "" {
 		c.Namespace = defaultNamespace
 	}
+	if !plainName.MatchString(c.Namespace) {
+		return c, fmt.Errorf("weblimit: prometheus.Config.Namespace must be letters, digits, _ and :, and no digit first, such as my_shop, got %q", c.Namespace)
+	}
+	for label := range c.ConstLabels {
+		if !plainLabel.MatchString(label) {
+			return c, fmt.Errorf("weblimit: prometheus.Config.ConstLabels: a label's name must be letters, digits and _, and no digit first, such as my_zone, got %q", label)
+		}
+	}
+	c.ConstLabels = maps.Clone(c.ConstLabels)
 	if c.Registerer == nil {
 		c.Registerer = prometheus.DefaultRegisterer
 	}

@@ -27,8 +27,11 @@ func TestConfigurationsThatCantWork(t *testing.T) {
 		want   string
 	}{
 		{"a negative bound", weblimitprom.Config{MaxSeries: -1}, "MaxSeries must be at least 1"},
-		{"a namespace that is no name with any release", weblimitprom.Config{Namespace: "web\xfflimit"}, "not a valid metric name"},
-		{"a label that is no name with any release", weblimitprom.Config{ConstLabels: prometheus.Labels{"my\xffzone": "a"}}, "not a valid label name"},
+		{"a namespace that is no text", weblimitprom.Config{Namespace: "web\xfflimit"}, "Namespace must be letters, digits, _ and :"},
+		{"a namespace that only newer releases take", weblimitprom.Config{Namespace: "my-shop"}, `such as my_shop, got "my-shop"`},
+		{"a namespace that begins with a digit", weblimitprom.Config{Namespace: "1shop"}, "no digit first"},
+		{"a label that is no text", weblimitprom.Config{ConstLabels: prometheus.Labels{"my\xffzone": "a"}}, "a label's name must be letters, digits and _"},
+		{"a label that only newer releases take", weblimitprom.Config{ConstLabels: prometheus.Labels{"my.zone": "a"}}, `such as my_zone, got "my.zone"`},
 		{"a label of ours", weblimitprom.Config{ConstLabels: prometheus.Labels{"limit": "a"}}, "duplicate label names"},
 	} {
 		tt.config.Registerer = prometheus.NewRegistry()
