@@ -67,7 +67,7 @@ func (s *scope) conditionField(of string, v *node) keyfuncs.Condition {
 	case "value":
 		return valueIs(s.value(v.get("of")), v.get("is").texts())
 	case "percent":
-		return keyfuncs.Percent(v.get("share").number(), s.key(v.get("of")))
+		return keyfuncs.Percent(v.get("up_to").number(), s.key(v.get("of")))
 	case "preflight":
 		return keyfuncs.Preflight()
 	case "condition":

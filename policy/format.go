@@ -84,10 +84,11 @@ func init() {
 			{name: "of", of: value, required: true, doc: "What is compared, such as plan."},
 			{name: "is", of: &list{of: anyText, most: 1000, unique: true}, required: true, doc: "It is one of these."},
 		}}, doc: "What the application knows of the request is one of these values."},
-		{name: "percent", of: &object{fields: []field{
+		// Not share, which is a part of 1 as in reserve: 0.2 would be read as either.
+		{name: "percent", of: &object{hints: map[string]string{"share": "write up_to: 10 for ten percent"}, fields: []field{
 			{name: "of", of: key, required: true, doc: "Of whom: the limit's own key."},
-			{name: "share", of: &number{least: 0, most: 100, from: true}, required: true, doc: "How many percent: 0, or from 1 to 100."},
-		}}, doc: "The request is of this share of all clients, always the same ones."},
+			{name: "up_to", of: &number{least: 0, most: 100, from: true}, required: true, doc: "How many percent: 0, or from 1 to 100."},
+		}}, doc: "The request is of so many percent of all clients, always the same ones."},
 		{name: "preflight", of: only{}, doc: "The request is a CORS preflight that no route answers."},
 		{name: "condition", of: appName, doc: "A condition of the application, from policy.Options."},
 		{name: "all", of: several, doc: "All of these hold."},

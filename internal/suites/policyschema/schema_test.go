@@ -94,7 +94,7 @@ policies:
         slow_down: {from: 0.5, up_to: 2s}
     groups:
       login:
-        when: {any: [{paths: [/login]}, {percent: {of: user, share: 10}}, {preflight: true}]}
+        when: {any: [{paths: [/login]}, {percent: {of: user, up_to: 10}}, {preflight: true}]}
         shadow: true
         limits: {login: {limit: 5/15m log, by: {api_key: [X-Key, "?key"]}}}
 `
