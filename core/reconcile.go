@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -10,7 +12,8 @@ import (
 // reconcile charges the store with what this process granted the call's keys during an
 // outage, as far as it still counts. It runs after the first request of a key that the store
 // decides again, and costs one more round trip. If the store does not answer, nothing is
-// lost: the next request tries again.
+// lost: the next request tries again. Only days and months, which are paid for, are not charged again if
+// nobody knows whether they were charged.
 //
 // The local store keeps these charges too. So outages that come and go grant no more than
 // one outage does.
@@ -27,7 +30,7 @@ func (l *Limiter) reconcile(ctx context.Context, c *call) {
 	}
 	if err := l.store.Charge(ctx, due.checks, due.results); err != nil {
 		l.shared.Failed(err)
-		l.keepGrants(ctx, due, marks)
+		l.keepGrants(ctx, due, marks, err)
 		return
 	}
 	for i, limit := range due.limits { // this charge may reach a warning level
@@ -82,10 +85,15 @@ func (l *Limiter) collectGrants(ctx context.Context, due, marks, c *call) {
 
 // keepGrants leaves the grants in due for another request to tell, since the store could not be
 // charged.
-func (l *Limiter) keepGrants(ctx context.Context, due, marks *call) {
+func (l *Limiter) keepGrants(ctx context.Context, due, marks *call, err error) {
 	local := l.shared.local
-	_ = local.Refund(ctx, marks.checks, marks.results) // can't fail: the same checks were charged before
+	var undone *store.Undone
+	certain := errors.As(err, &undone)
 	for i, limit := range due.limits {
+		if due.checks[i].Rule.Algorithm == store.Calendar && !(certain && slices.Contains(undone.Checks, i)) {
+			continue
+		}
+		_ = local.Refund(ctx, marks.checks[i:i+1], marks.results[i:i+1]) // can't fail: the same check was charged before
 		rule, key := limit.localRule(due.checks[i].Rule), due.checks[i].Key
 		_, lasts := used(ctx, local, rule, key)
 		l.shared.untold.add(rule, key, l.shared.localTime(), lasts)

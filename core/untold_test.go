@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -87,6 +88,57 @@ func TestAKeyIsToldUntilTheStoreIsCharged(t *testing.T) {
 	wantDecision(t, "the next", l.AllowKey(ctx, "k", 1), true, core.ReasonWithinLimit, 2)
 	if l.Owes() {
 		t.Error("something is noted still")
+	}
+}
+
+// mute is a store that charges, and is not heard.
+type mute struct {
+	*leaving
+	unheard, undone atomic.Bool
+}
+
+func (s *mute) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if s.undone.Load() {
+		return &store.Undone{Checks: []int{0}, Err: errDown}
+	}
+	if err := s.leaving.Charge(ctx, checks, results); err != nil || !s.unheard.Load() {
+		return err
+	}
+	return errDown
+}
+
+// A charge of a day or a month that the store may have made is not made again: somebody pays for it. One that it certainly has
+// not made is. For other limits a charge too many is forgotten soon, and one too few lets too much through.
+func TestAMonthIsToldOnceIfTheStoreIsNotHeard(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		limit core.Limit
+		left  int64 // of 100, after 3 units in the outage and four requests of 1 later, of which the first three tell and are not heard
+	}{
+		"month": {core.PerMonth(100, time.UTC), 100 - 3 - 4},
+		"day":   {core.PerCalendarDay(100, time.UTC), 100 - 3 - 4},
+		"hour":  {core.Per(100, time.Hour).FixedWindow(), 100 - 4*3 - 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &mute{leaving: newLeaving()}
+			s.down.Store(true)
+			l := limiterOn(t, s, tt.limit.By(keyfuncs.Everyone()))
+			l.AllowKey(t.Context(), "k", 3)
+			s.down.Store(false)
+			s.undone.Store(true)
+			l.AllowKey(t.Context(), "k", 0) // the store has certainly not charged anything
+			s.undone.Store(false)
+			s.unheard.Store(true)
+			for range 3 {
+				l.AllowKey(t.Context(), "k", 1)
+			}
+			s.unheard.Store(false)
+			l.AllowKey(t.Context(), "k", 1)
+			d := l.AllowKey(t.Context(), "k", 0)
+			check.Equal(t, "left of 100", d.Results()[0].Remaining, tt.left)
+			check.Equal(t, "something is noted still", l.Owes(), false)
+		})
 	}
 }
 
