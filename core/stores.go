@@ -61,6 +61,7 @@ const (
 	EventNoticesDead     = store.EventNoticesDead
 	EventExportFailing   = store.EventExportFailing
 
+	EventLimitUnknown       = store.EventLimitUnknown
 	EventLedgerClockSetBack = store.EventLedgerClockSetBack
 
 	EventInvalidationOff = store.EventInvalidationOff

@@ -113,7 +113,7 @@ func (c *Config) complete() error {
 	if c.Notices, err = completeChannels(c.Notices); err != nil {
 		return err
 	}
-	if c.Exports, err = completeExports(c.Exports); err != nil {
+	if c.Exports, err = completeExports(c.Exports, c.Limits); err != nil {
 		return err
 	}
 	for _, level := range c.Levels {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // Export sends what was used to a receiver, such as a billing engine: see package notify. The
@@ -75,7 +78,7 @@ const (
 )
 
 // completeExports returns exports with defaults.
-func completeExports(exports []Export) ([]Export, error) {
+func completeExports(exports []Export, limits []string) ([]Export, error) {
 	if len(exports) > maxExports {
 		return nil, fmt.Errorf("weblimit: quota: Config.Exports has %d exports, the most is %d", len(exports), maxExports)
 	}
@@ -89,6 +92,12 @@ func completeExports(exports []Export) ([]Export, error) {
 			return nil, fmt.Errorf("weblimit: quota: Config.Exports has the export %q twice", e.Name)
 		}
 		names[e.Name] = true
+		for _, name := range e.Limits {
+			if len(limits) > 0 && !slices.Contains(limits, name) {
+				return nil, fmt.Errorf("weblimit: quota: Config.Exports: export %q: Config.Limits leaves out the limit %q, of which nothing is kept: it has %s%s",
+					e.Name, name, strings.Join(limits, ", "), spelling.Meant(name, limits))
+			}
+		}
 		all = append(all, e)
 	}
 	return all, nil

@@ -36,6 +36,7 @@ type flusher struct {
 
 	batch    batch
 	clock    ledgerClock
+	unknown  unknownLimits
 	prepared atomic.Int64 // when there were partitions last, in seconds since the epoch
 }
 
@@ -52,6 +53,7 @@ func (f *flusher) run(ctx context.Context) {
 			return
 		case <-present.C:
 			f.present(ctx)
+			f.tellUnknownLimits(ctx)
 		case <-flushing.C:
 			_ = f.flush(ctx) // reported, and tried again
 			b.table.sweep(&b.rules.limits, n)

@@ -18,6 +18,9 @@ type rules struct {
 	only   []string // names of the limits that are kept; empty for all
 	levels []int
 
+	made   atomic.Int64 // limits that limiters have registered, kept or not
+	others sync.Map     // names of calendar limits that are not kept
+
 	limits sync.Map // of kept by name
 	twins  sync.Map // of *twin by *store.Rule, which is a pointer, so that a look-up allocates nothing
 	count  atomic.Int64
@@ -56,7 +59,11 @@ func (r *rules) keeps(rule *store.Rule) bool {
 // register learns of a limit, and refuses one that can't be kept.
 func (r *rules) register(d store.Declaration) error {
 	rule := d.Rule
+	r.made.Add(1)
 	if !r.keeps(&rule) {
+		if rule.Algorithm == store.Calendar {
+			r.others.Store(rule.Name, nil)
+		}
 		if slices.Contains(r.only, rule.Name) {
 			return fmt.Errorf("weblimit: limit %q: Config.Limits of the book has it, which keeps calendar limits only: it is a %v", rule.Name, rule.Algorithm)
 		}

@@ -27,6 +27,7 @@ const (
 	EventNoticesDead     // a notice of a quota.Book is not tried any more
 	EventExportFailing   // a receiver did not accept usage of a quota.Book, which is sent again
 
+	EventLimitUnknown       // the configuration of a quota.Book names a limit that no process has; said once in each process
 	EventLedgerClockSetBack // the clock of a ledger was set back, or a server took over whose clock lags; once in each process
 
 	EventInvalidationOff // a store does not hear what other processes give back: the denials that it repeats end by their age
@@ -51,6 +52,7 @@ var eventKinds = [...]string{
 	EventNoticesDead:     "notices dead",
 	EventExportFailing:   "export failing",
 
+	EventLimitUnknown:       "limit unknown",
 	EventLedgerClockSetBack: "ledger clock set back",
 
 	EventInvalidationOff: "invalidation off",

@@ -93,7 +93,7 @@ func (o *Observer) StoreEvent(e core.Event) {
 		core.EventNoticesFailing, core.EventNoticesDead, core.EventExportFailing:
 		o.books.event(&o.metrics, &e)
 	case core.EventStoreError, core.EventOutageBegan, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn,
-		core.EventFailoversUnseen, core.EventLedgerClockSetBack:
+		core.EventFailoversUnseen, core.EventLedgerClockSetBack, core.EventLimitUnknown:
 	}
 }
 
