@@ -165,11 +165,12 @@ func (w *wire) served() bool {
 }
 
 // give changes how an HTTP/2 connection ends whose client waits for what may never come: an
-// answer that fits into no window, or a request that was not served.
+// answer that fits into no window, or a request that was not served. So does one that half-closes anyway: a
+// busy server goes away when it has not read the client's settings within two seconds.
 func (w *wire) give(end ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.end != end && !w.judged {
+	if w.end != resets && !w.judged {
 		w.end = end
 		w.impatient = time.AfterFunc(w.patience, func() { w.give(resets) })
 		w.changed.Broadcast()
