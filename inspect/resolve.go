@@ -160,12 +160,12 @@ func noKey(text string, among []store.Declaration) string {
 	if len(among) == 1 {
 		what = "The limit " + among[0].Rule.Name + " counts"
 	}
-	secret := ""
+	hint := ""
 	if slices.ContainsFunc(among, func(d store.Declaration) bool { return d.Conceal == nil && strings.Contains(d.Keys, "secret(") }) {
-		secret = " The secret is not known here, so keys are told by their hash: copy one from a list of clients."
+		hint = " The secret is not known here, so keys are told by their hash: copy one from a list of clients."
 	}
 	return fmt.Sprintf("%s by %s, and %q has used nothing of it: nothing was done. A key looks like %s.%s",
-		what, inWords(kinds, "or"), shorten(text), inWords(examples, "or"), secret)
+		what, inWords(kinds, "or"), shorten(text), inWords(examples, "or"), hint)
 }
 
 // inWords returns "a, b or c".
