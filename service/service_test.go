@@ -314,3 +314,14 @@ func TestSlotsAreGivenBack(t *testing.T) {
 		t.Errorf("the slot that was given back: %+v", a)
 	}
 }
+
+// Callers of different policies choose operations for themselves.
+func TestAnOperationIsOfItsPolicy(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for _, policy := range []string{"api", "other"} {
+		body := `{"policy":"` + policy + `","key":"user:ann","operation":"o"}`
+		ask(t, s, "/v1/charge", body)
+		wantStatus(t, s, http.StatusConflict, "/v1/charge", body)
+	}
+}
