@@ -191,3 +191,25 @@ func TestRequestLinesMakeNoRoutes(t *testing.T) {
 		t.Errorf("routes that nobody registered: %v", seen)
 	}
 }
+
+// A mux has a route of any method if it has it for one, and those of hosts.
+func TestARouteOfAnyMethodIsOneOfTheMux(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.HandleFunc("DELETE /sessions/{id}", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("admin.example/users/{id}", func(http.ResponseWriter, *http.Request) {})
+	var log bytes.Buffer
+	on := func(name, route string) core.Limit {
+		return core.PerDay(5).By(keyfuncs.Everyone()).When(keyfuncs.Routes(route)).Named(name)
+	}
+	l := core.Must(core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{on("there", "/sessions/{id}"), on("there-at-a-host", "admin.example/users/{id}"), on("misspelt", "/session/{id}")},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	}))
+	nethttp.New(l)(mux).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("DELETE", "/sessions/7", nil))
+	check.Contains(t, "log", log.String(), "limit misspelt: the router has no route")
+	if strings.Contains(log.String(), "limit there") {
+		t.Errorf("advice on a route that there is: %s", &log)
+	}
+}
