@@ -36,6 +36,8 @@ SOAK ?= 10m
 FOR ?= 1m
 KIND ?= .
 MUTATIONS ?=
+# make mutants: the checkout in which they are made, if it is another one.
+TREE ?=
 # make raw: number of random requests per protocol.
 RAW ?= 1000000
 
@@ -176,10 +178,10 @@ prove: ## check that histories of several processes are linearizable, for FOR (1
 	cd internal/suites/prove && go test -count 1 -v -timeout 0 -run '$(KIND)' $(TESTFLAGS) . -for $(FOR) \
 		$(if $(SEED),-seed $(SEED)) $(if $(MUTATIONS),-mutations "$(MUTATIONS)")
 
-mutants: ## make mistakes in the code on purpose, and see which tests of make test notice; ONLY=regexp chooses; an hour
+mutants: ## make mistakes in the code on purpose, and see which tests of make test notice; ONLY=regexp chooses by what is wrong or by file
 	@scripts/install-redis
 	@scripts/install-postgres
-	cd internal/suites && go test -count 1 -v -timeout 0 -run TestNoticed ./mutants -mutants '$(or $(ONLY),.)'
+	cd internal/suites/mutants && go test -count 1 -timeout 0 -run '^TestNoticed$$' -mutants '$(or $(ONLY),.)' $(if $(TREE),-tree '$(abspath $(TREE))')
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/install-redis

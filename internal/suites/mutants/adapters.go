@@ -16,4 +16,9 @@ var adapters = []Mutant{
 	{File: "fiber3limit/fiber3limit.go", Old: "\t\tin.own = adapter.Context{}\n\t\tin.release()\n\t\treturn allowed, lost\n", New: "\t\tin.release()\n\t\treturn &in.own.Decision, lost\n", What: "a decision on Fiber 3 is read after it was given back", Tests: "fiber3limit"},
 	{File: "grpclimit/deny.go", Old: "case http.StatusTooManyRequests:\n\t\tif wait <= 0 {\n\t\t\treturn \"-1\"", New: "case http.StatusTooManyRequests:\n\t\tif wait <= 0 {\n\t\t\treturn \"0\"", What: "a gRPC client is to try again at once what can never pass", Tests: "grpclimit"},
 	{File: "grpclimit/deny.go", Old: "if r.Allowed || r.Shadow {", New: "if r.Allowed {", What: "a limit in shadow mode is named as violated", Tests: "grpclimit"},
+	{File: "echo5limit/echo5limit.go", Old: "\tif err == nil && foreign == nil && !response.Committed {", New: "\tif err == nil && false {", What: "a Denied hook on Echo 5 that does nothing answers 200", Tests: "echo5limit"},
+	{File: "nethttp/guard.go", Old: "if g.config.Skip != nil && g.config.Skip(r) {", New: "if false {", What: "a guard of net/http asks for a request that Skip lets through", Tests: "nethttp"},
+	{File: "nethttp/guard.go", Old: "\treturn d.Allowed\n", New: "\treturn true\n", What: "a handler goes on after its guard has denied", Tests: "nethttp"},
+	{File: "grpclimit/outcome.go", Old: "o.TimedOut, o.Canceled = true, true", New: "o.TimedOut = true", What: "a gRPC call gets its units back when it meets the deadline that its client chose", Tests: "grpclimit"},
+	{File: "grpclimit/outcome.go", Old: "!o.TimedOut || x.clientEnded()", New: "!o.TimedOut", What: "a deadline of the client is taken for one of the server", Tests: "grpclimit"},
 }

@@ -1,9 +1,12 @@
 // Package mutants has mistakes, each made in one place of the code on purpose, and says who notices them: the
 // tests of `make test`, and for those of the stores also the histories of `make prove`.
 //
-//	go test -run TestNoticed -v -timeout 0 -mutants . .          # all of them; make mutants
-//	go test -run TestNoticed -v -mutants 'refund|ETag' .         # some of them
-//	go test -run TestNoticed -v -mutants . -tree ../../../other .  # in another checkout
+//	go test -run '^TestNoticed$' -timeout 0 -mutants .                      # all of them; make mutants
+//	go test -run '^TestNoticed$' -timeout 0 -mutants 'refund|^quota/'       # some of them, by what is wrong or by file
+//	go test -run '^TestNoticed$' -timeout 0 -mutants . -tree /path/to/other # in another checkout
+//
+// The tests of a package are built once, with all mistakes of Go code in them; see weave. Who has noticed is written to
+// noticed.txt, and comes first the next time.
 package mutants
 
 import (

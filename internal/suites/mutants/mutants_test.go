@@ -1,21 +1,13 @@
 package mutants
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"flag"
-	"os/exec"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-)
 
-var (
-	chosen = flag.String("mutants", "", "make the mistakes whose description matches this regexp, and see which tests notice")
-	tree   = flag.String("tree", Root, "the checkout in which they are made")
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The list stays true: what a mutant replaces is there, once.
@@ -33,63 +25,30 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// generated are tests that compare a file with what it is made of. They notice every change of a piece, whatever
-// it means, so they do not count.
-const generated = "TestTheJoinedScriptIsCheckedIn"
-
-// patience is how long tests may take with a mistake: one that never ends is noticed, too.
-const patience = 5 * time.Minute
-
-// Each mistake is noticed by the tests of `make test`.
-func TestNoticed(t *testing.T) {
-	if *chosen == "" {
-		t.Skip("it takes an hour: make mutants")
-	}
-	wanted := regexp.MustCompile(*chosen)
-	noticed, made := 0, 0
+// Each row of the table is of a mistake, and names a test that is there. A mistake without a row was not made since it is
+// in the list.
+func TestTheTableIsTrue(t *testing.T) {
+	t.Parallel()
+	rows := must.Get(readRows(table))(t)
 	for _, m := range All() {
-		if !wanted.MatchString(m.What) {
-			continue
-		}
-		made++
-		if by := m.noticedBy(t); by != "" {
-			noticed++
-			t.Logf("| %s | `%s` | %s |", m.What, m.File, by)
-		} else {
-			t.Errorf("| %s | `%s` | nobody |", m.What, m.File)
+		by, known := rows[m.What]
+		delete(rows, m.What)
+		if name, _, _ := strings.Cut(by.test, "/"); known && name != "" && !hasTest(t, by.pkg, name) {
+			t.Errorf("%s: %s has no %s; make mutants ONLY='%s'", m.What, by.pkg, name, regexp.QuoteMeta(m.What))
 		}
 	}
-	t.Logf("%d of %d noticed", noticed, made)
+	for what := range rows {
+		t.Errorf("%s: nobody makes this mistake", what)
+	}
 }
 
-var failed = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)`)
-
-// noticedBy returns the first test that fails with the mistake.
-func (m *Mutant) noticedBy(t *testing.T) string {
+// hasTest reports whether a package has a test of that name.
+func hasTest(t *testing.T, pkg, name string) bool {
 	t.Helper()
-	overlay, err := m.Overlay(*tree, t.TempDir())
-	if err != nil {
-		t.Error(err)
-		return ""
-	}
-	for _, pkg := range strings.Fields(m.Tests) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-		cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-failfast", "-overlay", overlay, "-skip", generated, "-timeout", patience.String(), ".")
-		cmd.Dir = filepath.Join(*tree, pkg)
-		out, err := cmd.CombinedOutput()
-		cancel()
-		var exit *exec.ExitError
-		switch {
-		case err == nil:
-		case !errors.As(err, &exit) || bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")):
-			t.Errorf("%s: %v\n%s", m.What, err, out)
-			return ""
-		default:
-			if found := failed.FindSubmatch(out); found != nil {
-				return pkg + " " + string(found[1])
-			}
-			return pkg + ", which does not end"
+	for _, file := range must.Get(filepath.Glob(filepath.Join(Root, pkg, "*_test.go")))(t) {
+		if strings.Contains(string(must.Get(os.ReadFile(file))(t)), "\nfunc "+name+"(") {
+			return true
 		}
 	}
-	return ""
+	return false
 }
