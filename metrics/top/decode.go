@@ -197,8 +197,8 @@ func (d *decoder) use(u *Use) {
 	if u.level > 64-idShift {
 		d.fail("one in 2^%d clients", u.level)
 	}
-	if group := d.bytes(4); len(group) == 4 {
-		u.group = binary.LittleEndian.Uint32(group)
+	if group := d.bytes(8); len(group) == 8 {
+		u.group = binary.LittleEndian.Uint64(group)
 	}
 	u.Window = d.duration()
 	n := d.number(2)

@@ -14,7 +14,7 @@ import (
 // text has its length before it. Times are the tenths of a second from the time to the
 // snapshot's, plus one; 0 is no time.
 //
-//	snapshot   version 1 | uncounted | instances | limits
+//	snapshot   version 2 | uncounted | instances | limits
 //	instances  number | name, milliseconds since the epoch, health, versions | …     the first is what times are relative to
 //	versions   number | text | …
 //	health     see Health.append
@@ -27,7 +27,7 @@ import (
 //	denial     reason, 0 for none | shadow | when | cost | remaining | quota | burst | window | retry after | version
 //	series     number | steps since the epoch | allowed, denied, would deny | …
 //	use        level | group | window | number | difference to the last id, size | …
-const encodingVersion = 1
+const encodingVersion = 2
 
 const (
 	// maxPublished is how many bytes a published snapshot has at most. Redis stores them for
@@ -211,7 +211,7 @@ func (s *Series) append(dst []byte, step tick) []byte {
 
 func (u *Use) append(dst []byte) []byte {
 	dst = append(dst, u.level)
-	dst = binary.LittleEndian.AppendUint32(dst, u.group)
+	dst = binary.LittleEndian.AppendUint64(dst, u.group)
 	dst = appendCount(dst, int64(u.Window))
 	dst = binary.AppendUvarint(dst, uint64(len(u.ids)))
 	last := uint64(0)

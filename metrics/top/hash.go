@@ -25,7 +25,7 @@ func secretOf(text []byte) secret {
 }
 
 // group returns a number that tells samples of different secrets apart and gives none away.
-func (s secret) group() uint32 { return uint32(s.hash([]byte("group")) >> 32) }
+func (s secret) group() uint64 { return s.hash([]byte("group")) }
 
 // hash is SipHash-1-3: J.-P. Aumasson and D. J. Bernstein, "SipHash: a fast short-input PRF",
 // with the rounds that most hash tables use. It is not maphash, whose seed other processes

@@ -138,7 +138,7 @@ func (s *Series) end() time.Time { return s.Start.Add(time.Duration(len(s.Allowe
 // mergeUse merges samples. Of those that were chosen by different secrets, which happens for a
 // moment when instances start, only the largest group counts.
 func mergeUse(several []*Use) Use {
-	sizes := make(map[uint32]int)
+	sizes := make(map[uint64]int)
 	var merged Use
 	for _, u := range several {
 		sizes[u.group] += len(u.ids)

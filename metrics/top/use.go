@@ -27,7 +27,7 @@ type Use struct {
 	ids   []uint64 // of the sample: the first 48 bits of hashes. ids[i] has sizes[i].
 	sizes []int64
 	level uint8  // the sample has one in 2^level clients
-	group uint32 // which secret the hashes are of
+	group uint64 // which secret the hashes are of
 	most  bool   // over instances, the highest peak of a client counts, not the sum
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -160,5 +161,24 @@ func TestUseThatTheStoreKnows(t *testing.T) {
 		for _, u := range []Use{one.Use, both.Limits[0].Use} {
 			check.Equal(t, fmt.Sprintf("%s: used by one, and wanted by another", rule.Algorithm), fmt.Sprint(u.Peaks), "[8 12]")
 		}
+	}
+}
+
+// Samples of two secrets are not one, however much of what tells the secrets apart is equal.
+func TestSamplesOfTwoSecretsStayApart(t *testing.T) {
+	t.Parallel()
+	first, second := secret{1, 2}.group(), secret{1, 3}.group()
+	for _, other := range []uint64{first ^ 1, first ^ 1<<63, first ^ 0xffffffff, second} {
+		var snapshots []*Snapshot
+		for i, group := range []uint64{first, other} {
+			use := Use{ids: []uint64{5, 7 + uint64(i)}, sizes: []int64{3, 4}, group: group}
+			use.sumUp()
+			at := Instance{Name: fmt.Sprint("web-", i), At: time.UnixMilli(1_700_000_000_000)}
+			s := &Snapshot{Instances: []Instance{at}, Limits: []Limit{{Name: "api", Algorithm: store.TokenBucket, Quota: 1, Burst: 1, Window: time.Hour, Use: use}}}
+			var read Snapshot
+			must.OK(t, read.UnmarshalBinary(must.Get(s.MarshalBinary())(t)))
+			snapshots = append(snapshots, &read)
+		}
+		check.Equal(t, fmt.Sprintf("the groups %x and %x", first, other), len(Merge(snapshots...).Limits[0].Use.Peaks), 2)
 	}
 }
