@@ -30,6 +30,10 @@ FUZZTIME ?= 10s
 # make billing: number of seeds, or one of them.
 SEEDS ?= 100
 SEED ?=
+# make month: how many tenants, their requests per second, and how long these wait for Redis.
+TENANTS ?= 200000
+RATE ?= 5000
+DEADLINE ?= 100ms
 # make service-soak: how long.
 SOAK ?= 10m
 # make prove: for how long, which kinds of histories, one of them, and with mistakes made on purpose.
@@ -42,7 +46,7 @@ TREE ?=
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: mutants help check installed test newest long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing prove fuzz raw cover release
+.PHONY: mutants help check installed test newest long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -76,6 +80,7 @@ long: installed ## make test with long random sequences and soaks, then what can
 	$(MAKE) prove MUTATIONS=1
 	$(MAKE) mutants
 	$(MAKE) billing
+	$(MAKE) month
 	$(MAKE) raw RAW=10000000
 	$(MAKE) fuzz FUZZTIME=5m
 	$(MAKE) service-soak SOAK=$(LONG)
@@ -171,6 +176,11 @@ billing: ## kill processes, Redis and PostgreSQL under a book, for SEEDS (100) s
 	@scripts/install-redis
 	@scripts/install-postgres
 	cd internal/suites/billing && LONG_TESTS=1 go test -run Killed -timeout 0 -parallel 2 -v . $(if $(SEED),-seed $(SEED),-seeds $(SEEDS)) | grep -v '^=== '
+
+month: ## begin a month for TENANTS (200000) in the same second at RATE (5000) requests per second, and compare times; six minutes
+	@scripts/install-redis
+	@scripts/install-postgres
+	cd internal/suites/billing && go test -count 1 -run TestAMonthBegins -timeout 0 -v . -timed -tenants $(TENANTS) -rate $(RATE) -deadline $(DEADLINE) -lasting 1m | grep -v '^=== '
 
 prove: ## check that histories of several processes are linearizable, for FOR (1m); KIND=regexp, SEED=n, MUTATIONS=1
 	@scripts/install-redis
