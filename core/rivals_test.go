@@ -89,8 +89,8 @@ func TestOtherProcessesWithOtherNumbersAreTold(t *testing.T) {
 		ends   time.Duration // the first, after the second has begun
 		told   bool
 	}{
-		{"two services for half an hour", perIP(100), perIP(20), 0, 30 * time.Minute, true},
-		{"a second service a day later", perIP(100), perIP(20), 24 * time.Hour, 30 * time.Minute, true},
+		{"two services for an hour", perIP(100), perIP(20), 0, time.Hour, true},
+		{"a second service a day later", perIP(100), perIP(20), 24 * time.Hour, time.Hour, true},
 		{"a rolling update of eleven minutes", perIP(100), perIP(20), time.Hour, 11 * time.Minute, false},
 		{"the same numbers", perIP(100), perIP(100), 0, 3 * time.Hour, false},
 		{"other names", perIP(100), perIP(20).Named("b"), 0, 3 * time.Hour, false},
