@@ -132,8 +132,10 @@ func TestTheKeysThatSomebodyMeansUnderASecret(t *testing.T) {
 		{"no address", "alice", address, nil},
 		{"two kinds", "192.0.2.7", keyfuncs.First(user, keyfuncs.ClientIP()), []string{"ip:192.0.2.7", hidden(user, "user:192.0.2.7")}},
 		{"two kinds together", "user:alice|route:/", keyfuncs.Join(user, keyfuncs.Route()), []string{hidden(user, "user:alice") + "|route:/"}},
-		{"two kinds under a secret", "user:alice|route:/", keyfuncs.Join(keyfuncs.User("id"), keyfuncs.Route()).WithSecret(secret),
-			[]string{hidden(keyfuncs.Join(keyfuncs.User("id"), keyfuncs.Route()).WithSecret(secret), "user:alice|route:/")}},
+		{
+			"two kinds under a secret", "user:alice|route:/", keyfuncs.Join(keyfuncs.User("id"), keyfuncs.Route()).WithSecret(secret),
+			[]string{hidden(keyfuncs.Join(keyfuncs.User("id"), keyfuncs.Route()).WithSecret(secret), "user:alice|route:/")},
+		},
 		{"no secret", "alice", keyfuncs.User("id"), []string{"user:alice"}},
 	} {
 		got := clientkeys.MeantUnder(test.f.Kind(), test.text, test.f.Conceal)
