@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,12 +70,15 @@ var directives = regexp.MustCompile(`(?m)^#[ \t]*weblimit:[ \t]*(.*?)[ \t\r]*$`)
 // and stays one that envoyproxy/ratelimit reads.
 func (r *reader) directive(text []byte) *Algorithm {
 	var found *Algorithm
+	line, counted := 1, 0 // a file can be nothing but such comments
 	for _, match := range directives.FindAllSubmatchIndex(text, -1) {
-		at := place{file: r.file, line: 1 + strings.Count(string(text[:match[0]]), "\n"), column: 1}
+		line += bytes.Count(text[counted:match[0]], []byte("\n"))
+		counted = match[0]
+		at := place{file: r.file, line: line, column: 1}
 		var a Algorithm
 		switch err := a.UnmarshalText(text[match[2]:match[3]]); {
 		case err != nil:
-			r.add(at, "the comment %q: unknown algorithm; there are %s", text[match[0]:match[1]], strings.Join(algorithms[:], ", "))
+			r.add(at, "the comment %s: unknown algorithm; there are %s", spelling.Quote(string(text[match[0]:match[1]])), strings.Join(algorithms[:], ", "))
 		case found != nil:
 			r.add(at, "a file has one comment that begins with weblimit:")
 		default:

@@ -176,3 +176,32 @@ func TestAFileOfTooManyValues(t *testing.T) {
 		}
 	}
 }
+
+// The time that a file takes grows with its size, and not with the square of it: one of the greatest size is checked in
+// seconds, and does not keep weblimitd busy for hours.
+func TestTimeGrowsWithTheFile(t *testing.T) {
+	t.Parallel()
+	var wildcards strings.Builder
+	wildcards.WriteString("domain: a\ndescriptors:\n")
+	for i := range 80_000 {
+		fmt.Fprintf(&wildcards, "- {key: k, value: %d*}\n", i)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"wildcards": {wildcards.String() + "- {key: k, value: 79999*}\n", "the same key and value are in"},
+		"comments":  {"domain: a\n" + strings.Repeat("# weblimit: leaky\n", 150_000), "a.yaml:2:1: the comment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan error, 1)
+			go func() {
+				ended <- check.ErrorOf(envoy.New(envoy.Config{Source: envoy.Files(files(c.text)...), Store: still(), Logger: quiet}))
+			}()
+			select {
+			case err := <-ended:
+				check.Fails(t, "the file", err, c.want)
+			case <-time.After(2 * time.Minute): // which takes a second
+				t.Error("it takes more than two minutes")
+			}
+		})
+	}
+}

@@ -34,6 +34,7 @@ type level struct {
 	exact     map[pair]*node
 	byKey     map[string]*node // without a value
 	wildcards []*node          // in the order of the files
+	written   map[pair]*node   // the same, by what stands in the files
 }
 
 type pair struct{ key, value string }
@@ -157,11 +158,13 @@ func (c *compiler) level(into *level, all, way []*descriptor, path string, in *d
 func (l *level) add(n *node) *node {
 	switch {
 	case strings.Contains(n.key+n.value, "*"):
-		for _, other := range l.wildcards {
-			if other.key == n.key && other.value == n.value {
-				return other
-			}
+		if other := l.written[pair{n.key, n.value}]; other != nil {
+			return other
 		}
+		if l.written == nil {
+			l.written = make(map[pair]*node)
+		}
+		l.written[pair{n.key, n.value}] = n
 		if n.whole = strings.Contains(n.key, "*"); n.whole && n.value == "" {
 			n.parts = strings.Split(n.key, "*")
 		} else if n.whole {
