@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/inspect"
 )
@@ -47,16 +48,19 @@ func healthHandler(h *health) http.Handler {
 	return mux
 }
 
+// maxScrapes bounds the scrapes of each page of metrics at work, which need no login.
+const maxScrapes = 4
+
 func (a *admin) handler(pprofToo bool) http.Handler {
 	s := a.daemon
 	mux := http.NewServeMux()
 	probes := healthHandler(s.health)
 	mux.Handle("GET /healthz", probes)
 	mux.Handle("GET /readyz", probes)
-	mux.Handle("GET /metrics", a.operators.known(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4, Timeout: 20 * time.Second})))
+	mux.Handle("GET /metrics", a.operators.known(listen.AtMost(maxScrapes, promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, Timeout: 20 * time.Second}))))
 	for _, m := range s.mounts {
 		for pattern, h := range m.admin {
-			mux.Handle(pattern, a.operators.known(h))
+			mux.Handle(pattern, a.operators.known(listen.AtMost(maxScrapes, h)))
 		}
 	}
 	mux.Handle("GET /status", a.operators.only(inspect.Read, func(w http.ResponseWriter, _ *http.Request, _ string) {
