@@ -3,6 +3,8 @@ package pgstore
 import (
 	"fmt"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Config holds the settings of a [Store]. Its zero value suits most users.
@@ -18,8 +20,8 @@ type Config struct {
 	Connections int
 
 	// Timeout is how long a call may take whose context has no earlier deadline. The
-	// contexts of limiters have one. New panics if it is negative. Defaults to
-	// DefaultTimeout.
+	// contexts of limiters have one. It is from 1ms to store.MaxTimeout; New panics otherwise.
+	// Defaults to DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -61,8 +63,10 @@ func (c Config) check() error {
 	switch {
 	case !validSchema(c.Schema):
 		return fmt.Errorf("weblimit: pgstore.Config: Schema must be 1 to %d lower-case letters, digits and underscores, beginning with a letter, got %q", longestSchema, c.Schema)
-	case c.Connections < 0 || c.Timeout < 0:
-		return fmt.Errorf("weblimit: pgstore.Config: Connections and Timeout must not be negative, got %d and %v", c.Connections, c.Timeout)
+	case c.Connections < 0:
+		return fmt.Errorf("weblimit: pgstore.Config: Connections must not be negative, got %d", c.Connections)
+	case c.Timeout < time.Millisecond || c.Timeout > store.MaxTimeout:
+		return fmt.Errorf("weblimit: pgstore.Config: Timeout must be from 1ms to %v, got %v", store.MaxTimeout, c.Timeout)
 	}
 	return nil
 }

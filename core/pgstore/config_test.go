@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/internal/test/check"
@@ -26,7 +27,9 @@ func TestConfigs(t *testing.T) {
 	panics("no pool", func() { pgstore.New(nil) })
 	panics("two configs", func() { pgstore.New(pool, pgstore.Config{}, pgstore.Config{}) })
 	panics("-1 connections", func() { pgstore.New(pool, pgstore.Config{Connections: -1}) })
-	panics("a negative timeout", func() { pgstore.New(pool, pgstore.Config{Timeout: -1}) })
+	for _, timeout := range []time.Duration{-1, 5, time.Hour} { // 5 are nanoseconds
+		panics("a timeout of "+timeout.String(), func() { pgstore.New(pool, pgstore.Config{Timeout: timeout}) })
+	}
 	check.Fails(t, "Open accepts no pool", check.ErrorOf(pgstore.Open(t.Context(), nil)), "")
 	check.Fails(t, "Open of a server that is not there succeeds", check.ErrorOf(pgstore.Open(t.Context(), pool)), "")
 }

@@ -64,8 +64,8 @@ type Config struct {
 	Schema string
 
 	// Poll is how often a process asks whether there is another release, besides listening. A
-	// large fleet on a small database may ask less often. New panics if it is negative. Defaults
-	// to a second.
+	// large fleet on a small database may ask less often. It is from 100ms to 24h; New panics
+	// otherwise. Defaults to a second.
 	Poll time.Duration
 }
 
@@ -114,8 +114,8 @@ func single(config []Config) (c Config, err error) {
 	switch {
 	case !plainName.MatchString(c.Schema):
 		return c, fmt.Errorf("weblimit: pgsource.Config: Schema must be 1 to 63 lower-case letters, digits and underscores, beginning with a letter, got %q", c.Schema)
-	case c.Poll < 0:
-		return c, fmt.Errorf("weblimit: pgsource.Config: Poll must not be negative, got %v", c.Poll)
+	case c.Poll < leastGap || c.Poll > mostPoll:
+		return c, fmt.Errorf("weblimit: pgsource.Config: Poll must be from %v to %v, got %v", leastGap, mostPoll, c.Poll)
 	}
 	return c, nil
 }

@@ -237,8 +237,11 @@ func TestAFloodOfNotifications(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for want, config := range map[string]pgsource.Config{
-		"Schema must be":   {Schema: `x"; DROP TABLE users; --`},
-		"Poll must not be": {Poll: -1},
+		"Schema must be": {Schema: `x"; DROP TABLE users; --`},
+
+		"Poll must be from 100ms to 24h0m0s, got -1ns":      {Poll: -1},
+		"Poll must be from 100ms to 24h0m0s, got 5ns":       {Poll: 5}, // PostgreSQL would be asked without a pause
+		"Poll must be from 100ms to 24h0m0s, got 8760h0m0s": {Poll: 365 * 24 * time.Hour},
 	} {
 		func() {
 			defer func() {

@@ -15,6 +15,8 @@ const (
 	// leastGap is the time between two looks at the table. Every role of a database may notify every
 	// channel, as often as it likes.
 	leastGap = 100 * time.Millisecond
+
+	mostPoll = 24 * time.Hour
 	// usualSilence is after how long without a notification the connection is asked whether it lives.
 	usualSilence = 30 * time.Second
 	// mostBackoff bounds the time between two attempts to connect.
