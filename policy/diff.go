@@ -30,9 +30,9 @@ func (c Change) String() string {
 // Diff says in words what changes from one policy file to the other, and whom it affects. Both files
 // must be good; the Options are as for [Load].
 func Diff(from, to File, options ...Options) ([]Change, error) {
-	var o Options
-	if len(options) > 0 {
-		o = options[0]
+	o, err := single(options)
+	if err != nil {
+		return nil, err
 	}
 	a, err := compile(context.Background(), from.Name, from.Text, &o)
 	if err != nil {

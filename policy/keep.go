@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"github.com/weblimit/weblimit/internal/wholefile"
 )
 
 // begin returns the document to begin with: that of the source, or if there is none that can be used,
@@ -48,29 +50,20 @@ func (s *Set) keep() {
 	s.mu.Lock()
 	text := s.current.text
 	s.mu.Unlock()
-	if err := replaceFile(s.options.Keep, text); err != nil {
+	if err := wholefile.Replace(s.options.Keep, text); err != nil {
 		s.options.logger().LogAttrs(context.Background(), slog.LevelWarn, "weblimit: the policy can't be kept for the next start", slog.String("error", err.Error()))
 	}
 }
 
-func replaceFile(name string, text []byte) (err error) {
-	next, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // nobody else can read it
-	if err != nil {
-		return err
+// isFile reports whether a name is that of a file, or another one of it.
+func isFile(name, of string) bool {
+	if name == "" || of == "" {
+		return false
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(next.Name())
-		}
-	}()
-	if _, err = next.Write(text); err == nil {
-		err = next.Sync()
+	if filepath.Clean(name) == filepath.Clean(of) {
+		return true
 	}
-	if closed := next.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", next.Name(), err)
-	}
-	return os.Rename(next.Name(), name)
+	a, failed := os.Stat(name)
+	b, err := os.Stat(of)
+	return failed == nil && err == nil && os.SameFile(a, b)
 }

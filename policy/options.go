@@ -51,8 +51,8 @@ type Options struct {
 
 	// Keep names a file in which the last good version is kept. A process that starts while the
 	// source can't be read, or holds a file that is refused, begins with that; the log and
-	// Status say so. The file holds no secrets. Defaults to none: then such a process gets an
-	// error.
+	// Status say so. The file holds no secrets. It can't be the policy file itself. Defaults to
+	// none: then such a process gets an error.
 	Keep string
 
 	// EndMark refuses a file in YAML whose last line is not "...", which is how YAML marks the end of a

@@ -60,16 +60,27 @@ func Parse(name string, text []byte, options ...Options) (*Set, error) {
 	return From(textSource{name, slices.Clone(text)}, options...)
 }
 
+// single returns the Options, of which there is at most one.
+func single(options []Options) (o Options, err error) {
+	switch len(options) {
+	case 0:
+		return o, nil
+	case 1:
+		return options[0], nil
+	}
+	return o, errors.New("weblimit: policy: more than one Options")
+}
+
 // From is [Load] from another source.
 func From(source Source, options ...Options) (*Set, error) {
-	if len(options) > 1 {
-		return nil, errors.New("weblimit: policy: more than one Options")
+	o, err := single(options)
+	if err != nil {
+		return nil, err
 	}
-	s := &Set{source: source, loading: make(chan struct{}, 1)}
-	if len(options) == 1 {
-		s.options = options[0].clone()
+	if own, ok := source.(fileSource); ok && isFile(o.Keep, own.name) {
+		return nil, fmt.Errorf("weblimit: policy: Options.Keep names the policy file itself, %s, which a roll-back would write over: give it another name", own.name)
 	}
-	var err error
+	s := &Set{source: source, loading: make(chan struct{}, 1), options: o.clone()}
 	if s.status.File, s.current, err = s.begin(context.Background()); err != nil {
 		return nil, err
 	}

@@ -73,9 +73,9 @@ type Trial struct {
 // The Options are as for [Load]; with AnyName, and with an Env that knows test values of the secrets,
 // a table runs without the application. The error is that of the file or of the table.
 func Test(file, table File, options ...Options) ([]Trial, error) {
-	var o Options
-	if len(options) > 0 {
-		o = options[0]
+	o, err := single(options)
+	if err != nil {
+		return nil, err
 	}
 	p := &problems{file: table.Name}
 	root := read(table.Text, p)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/wholefile"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -123,7 +124,7 @@ Comments and the order of fields stay. It never changes what a file says.`,
 				case name == "-":
 					return usagef("standard input can't be written")
 				case !same:
-					if err := rewrite(name, made); err != nil {
+					if err := wholefile.Replace(name, made); err != nil {
 						return err
 					}
 				}
@@ -138,15 +139,6 @@ Comments and the order of fields stay. It never changes what a file says.`,
 	c.Flags().BoolVarP(&list, "list", "l", false, "name files that are not in their usual form, and end with 1")
 	c.MarkFlagsMutuallyExclusive("write", "list")
 	return c
-}
-
-// rewrite replaces what is in a file, and keeps its permissions.
-func rewrite(name string, text []byte) error {
-	info, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, text, info.Mode().Perm())
 }
 
 func (a *app) policyDiffCommand() *cobra.Command {

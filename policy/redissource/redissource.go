@@ -63,8 +63,13 @@ type Source struct {
 
 var _ policy.Archive = (*Source)(nil)
 
-// New returns the file that is kept under a key.
-func New(client redis.UniversalClient, key string) *Source { return &Source{client, key} }
+// New returns the file that is kept under a key. It panics without a client or a key.
+func New(client redis.UniversalClient, key string) *Source {
+	if client == nil || key == "" {
+		panic("weblimit: redissource: the file needs a client and a key")
+	}
+	return &Source{client, key}
+}
 
 // Load implements [policy.Source].
 func (s *Source) Load(ctx context.Context) (policy.File, error) {
@@ -157,8 +162,12 @@ func (s *Source) Watch(ctx context.Context, changed func()) {
 // [policy.Publish] says more. The Options are for the check, as for [policy.Load].
 func Publish(ctx context.Context, client redis.UniversalClient, key string, file policy.File, options ...policy.Options) error {
 	p := policy.Publication{}
-	if len(options) > 0 {
+	switch len(options) {
+	case 0:
+	case 1:
 		p.Options = &options[0]
+	default:
+		return errors.New("weblimit: redissource: more than one Options")
 	}
 	_, err := policy.Publish(ctx, New(client, key), file, p)
 	return err

@@ -30,6 +30,26 @@ func clientOf(t *testing.T, s *redistest.Server) *redis.Client {
 	return s.ClientWith(t, &redis.Options{MaxRetries: -1, ReadTimeout: time.Minute})
 }
 
+func TestCallsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	client := clientOf(t, redistest.Shared(t))
+	err := redissource.Publish(t.Context(), client, "limits", policy.File{}, policy.Options{}, policy.Options{})
+	check.Fails(t, "two Options", err, "more than one Options")
+	for name, c := range map[string]struct {
+		client redis.UniversalClient
+		key    string
+	}{"no client": {nil, "limits"}, "no key": {client, ""}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			redissource.New(c.client, c.key)
+		}()
+	}
+}
+
 func TestAFleetFollowsRedis(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
