@@ -182,7 +182,7 @@ func (c *Config) complete() error {
 	for i, host := range c.Hosts {
 		var ok bool
 		if c.Hosts[i], ok = browser.Host(host); !ok {
-			return fmt.Errorf("Hosts[%d] must be a host name without scheme and port, such as limits.example.com, got %q", i, host)
+			return fmt.Errorf("Config.Hosts[%d] must be a host name without scheme and port, such as limits.example.com, got %q", i, host)
 		}
 	}
 	return nil

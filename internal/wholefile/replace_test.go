@@ -18,7 +18,7 @@ func TestReplace(t *testing.T) {
 	must.OK(t, Replace(name, []byte("a")))
 	if runtime.GOOS != "windows" {
 		check.Equal(t, "the mode of a new file", must.Get(os.Stat(name))(t).Mode(), 0o600)
-		must.OK(t, os.Chmod(name, 0o640))
+		must.OK(t, os.Chmod(name, 0o400))
 		must.OK(t, os.Symlink(name, link))
 	} else {
 		link = name
@@ -33,7 +33,7 @@ func TestReplace(t *testing.T) {
 	}
 	must.OK(t, open.Close())
 	if runtime.GOOS != "windows" {
-		check.Equal(t, "the mode", info.Mode(), 0o640)
+		check.Equal(t, "the mode", info.Mode(), 0o400)
 		if must.Get(os.Lstat(link))(t).Mode().IsRegular() {
 			t.Error("the link is replaced")
 		}

@@ -70,7 +70,7 @@ func (f *Fields) validate() error {
 	for what, names := range map[string][]string{"Headers": f.Headers, "Cookies": f.Cookies, "Query": f.Query, "Params": f.Params, "Values": f.Values} {
 		for _, name := range names {
 			if name == "" || len(name) > maxName || what == "Headers" && !isHeader(name) {
-				return fmt.Errorf("Send.%s: %q is no name of at most %d bytes", what, name, maxName)
+				return fmt.Errorf("Config.Send.%s: %q is no name of at most %d bytes", what, name, maxName)
 			}
 		}
 	}
@@ -160,7 +160,7 @@ func (c *Client) complete() error {
 	}
 	// With each of these, all requests would fail, which looks like a service that is away: with core.Allow, all would pass.
 	if strings.ContainsFunc(c.config.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return errors.New("Token: it has a character that no header can have; is there a line break at its end?")
+		return errors.New("Config.Token: it has a character that no header can have; is there a line break at its end?")
 	}
 	if err := c.config.Send.validate(); err != nil {
 		return err
