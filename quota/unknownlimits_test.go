@@ -45,11 +45,13 @@ func TestNamesOfLimitsInTheConfiguration(t *testing.T) {
 				tt.config.Store, tt.config.FlushEvery = m, maxFlushEvery
 				b := bookOn(t, l, tt.config)
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				if len(said) > 0 {
 					t.Errorf("before the process has a limiter: %q", said)
 				}
 				limiterOn(t, b.Store(), monthly(100), core.PerMinute(5).By(keyfuncs.Everyone()).Named("minute"))
 				time.Sleep(time.Hour)
+				synctest.Wait()
 				if text := strings.Join(said, "; "); tt.want == "" && len(said) > 0 || tt.want != "" && (len(said) != 1 || !strings.Contains(text, tt.want)) {
 					t.Errorf("said %q, want %q, once", text, tt.want)
 				}

@@ -41,9 +41,8 @@ const (
 	optimisticTrials = 2    // before records are locked
 )
 
-// validate returns the config with its defaults filled in. It panics if a value makes no
-// sense.
-func (c Config) validate(poolSize int32) Config {
+// complete returns the config with its defaults filled in, and an error if a value makes no sense.
+func (c Config) complete(poolSize int32) (Config, error) {
 	if c.Schema == "" {
 		c.Schema = DefaultSchema
 	}
@@ -53,10 +52,7 @@ func (c Config) validate(poolSize int32) Config {
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout
 	}
-	if err := c.check(); err != nil {
-		panic(err.Error())
-	}
-	return c
+	return c, c.check()
 }
 
 func (c Config) check() error {

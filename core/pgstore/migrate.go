@@ -35,10 +35,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, config ...Config) error {
 	if err != nil {
 		return err
 	}
-	if c.Schema == "" {
-		c.Schema = DefaultSchema
-	}
-	if err := c.check(); err != nil {
+	if c, err = c.complete(pool.Config().MaxConns); err != nil {
 		return err
 	}
 	if version, err := versionOf(ctx, pool, c.Schema); err == nil && version >= len(migrations) {

@@ -58,10 +58,12 @@ func New(pool *pgxpool.Pool, config ...Config) *Store {
 		panic("weblimit: pgstore.New: nil pool")
 	}
 	c, err := single(config)
+	if err == nil {
+		c, err = c.complete(pool.Config().MaxConns)
+	}
 	if err != nil {
 		panic(err.Error())
 	}
-	c = c.validate(pool.Config().MaxConns)
 	s := &Store{pool: pool, config: c, node: nodeOf(pool), sql: statementsIn(c.Schema), lockers: make(chan struct{}, c.Connections)}
 	s.queue = newQueue(c.Connections, s.fly)
 	s.Registry().SetRestorer(s)
