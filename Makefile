@@ -175,12 +175,12 @@ faults: ## run the fault tests on a real Redis and print their figures; some min
 billing: ## kill processes, Redis and PostgreSQL under a book, for SEEDS (100) seeds; SEED=n repeats one
 	@scripts/install-redis
 	@scripts/install-postgres
-	cd internal/suites/billing && LONG_TESTS=1 go test -run Killed -timeout 0 -parallel 2 -v . $(if $(SEED),-seed $(SEED),-seeds $(SEEDS)) | grep -v '^=== '
+	cd internal/suites/billing && LONG_TESTS=1 go test -run Killed -timeout 0 -parallel 2 -v . $(if $(SEED),-seed $(SEED),-seeds $(SEEDS))
 
 month: ## begin a month for TENANTS (200000) in the same second at RATE (5000) requests per second, and compare times; six minutes
 	@scripts/install-redis
 	@scripts/install-postgres
-	cd internal/suites/billing && go test -count 1 -run TestAMonthBegins -timeout 0 -v . -timed -tenants $(TENANTS) -rate $(RATE) -deadline $(DEADLINE) -lasting 1m | grep -v '^=== '
+	cd internal/suites/billing && go test -count 1 -run TestAMonthBegins -timeout 0 -v . -timed -tenants $(TENANTS) -rate $(RATE) -deadline $(DEADLINE) -lasting 1m
 
 prove: ## check that histories of several processes are linearizable, for FOR (1m); KIND=regexp, SEED=n, MUTATIONS=1
 	@scripts/install-redis

@@ -90,7 +90,7 @@ func (l *Limiter) keepGrants(ctx context.Context, due, marks *call, err error) {
 	var undone *store.Undone
 	certain := errors.As(err, &undone)
 	for i, limit := range due.limits {
-		if due.checks[i].Rule.Algorithm == store.Calendar && !(certain && slices.Contains(undone.Checks, i)) {
+		if due.checks[i].Rule.Algorithm == store.Calendar && (!certain || !slices.Contains(undone.Checks, i)) {
 			continue
 		}
 		_ = local.Refund(ctx, marks.checks[i:i+1], marks.results[i:i+1]) // can't fail: the same check was charged before

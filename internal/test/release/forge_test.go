@@ -145,3 +145,13 @@ func read(t *testing.T, name string) string {
 	text := must.Get(os.ReadFile(filepath.Join(documents.Root, name)))(t)
 	return string(text)
 }
+
+// A recipe that pipes what tests print ends well whatever the tests found.
+func TestRecipesFailWithTheirTests(t *testing.T) {
+	t.Parallel()
+	for line := range strings.Lines(read(t, "Makefile")) {
+		if piped := strings.Contains(line, "go test ") && strings.Contains(line, " | "); piped && !strings.Contains(line, "$$(") {
+			t.Errorf("the exit status of the tests is lost: %s", line)
+		}
+	}
+}
