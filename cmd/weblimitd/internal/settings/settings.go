@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // Setting is one setting.
@@ -158,38 +160,15 @@ func (s *Set) Read(args, env []string, fileSetting string, readFile func(string)
 
 // unknown says that there is no such name, and which was probably meant.
 func (s *Set) unknown(what, name string, spell func(string) string) error {
-	best, distance := "", 4
-	for _, setting := range s.all {
-		known := spell(setting.Name)
-		if d := editDistance(name, known); d < distance && d <= len(name)/2 {
-			best, distance = known, d
-		}
+	known := make([]string, len(s.all))
+	for i, setting := range s.all {
+		known[i] = spell(setting.Name)
 	}
+	best := spelling.NearestName(name, known)
 	if best == "" {
 		return fmt.Errorf("%s: there is no such %s", name, what)
 	}
 	return fmt.Errorf("%s: there is no such %s; did you mean %s?", name, what, best)
-}
-
-// editDistance is the number of letters to insert, delete or replace.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, before+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // String is a Value that takes any text.
