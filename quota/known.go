@@ -30,25 +30,39 @@ func (b *Book) limit(ctx context.Context, name string) (*knownLimit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
-	names := b.rules.names()
 	for i := range declarations {
-		d := &declarations[i]
-		if d.name == name {
+		if d := &declarations[i]; d.name == name {
 			rule, err := d.rule()
 			return &knownLimit{name: name, rule: rule, keys: d.keys, err: err}, nil
 		}
-		names = append(names, d.name)
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	hint := spelling.Meant(name, names)
-	switch {
-	case len(names) == 0:
+	names := b.namesWith(declarations)
+	hint := meant(name, names, "it has")
+	if len(names) == 0 {
 		hint = ": no process has one yet; make the limiter, or call PerTenant, before"
-	case hint == "" && len(names) <= 8:
-		hint = ": it has " + strings.Join(names, ", ")
 	}
 	return nil, fmt.Errorf("%w: %q%s", ErrUnknownLimit, name, hint)
+}
+
+// namesWith returns the names of the limits that this process has and of those that others have declared, in order.
+func (b *Book) namesWith(declarations []declaration) []string {
+	names := b.rules.names()
+	for i := range declarations {
+		names = append(names, declarations[i].name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// meant returns which of the names that there are was probably meant, or all if they are few, or "". lead stands
+// before these.
+func meant(name string, names []string, lead string) string {
+	const few = 8
+	hint := spelling.Meant(name, names)
+	if hint == "" && len(names) > 0 && len(names) <= few {
+		hint = ": " + lead + " " + strings.Join(names, ", ")
+	}
+	return hint
 }
 
 // limitWithPeriods returns the limit of a name whose periods this process can tell.

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // outbox is the part of a ledger that keeps which notices were delivered. A flush writes a
@@ -111,11 +109,7 @@ func (b *Book) wantChannel(ctx context.Context, name string) error {
 	case slices.Contains(names, name):
 		return nil
 	}
-	hint := spelling.Meant(name, names)
-	if hint == "" && len(names) > 0 && len(names) <= 8 {
-		hint = ": it has " + strings.Join(names, ", ")
-	}
-	return fmt.Errorf("%w: %q%s", ErrUnknownChannel, name, hint)
+	return fmt.Errorf("%w: %q%s", ErrUnknownChannel, name, meant(name, names, "it has"))
 }
 
 // Deliveries calls yield for each delivery of a notice that the query selects, the latest

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // quietFor is how many times in a row a process must say that it is there without having made a limiter since,
@@ -38,12 +36,7 @@ func (f *flusher) tellUnknownLimits(ctx context.Context) {
 		u.quiet-- // and asks again
 		return
 	}
-	names := b.rules.names()
-	for i := range declarations {
-		names = append(names, declarations[i].name)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
+	names := b.namesWith(declarations)
 	u.tell(b, "Config.Limits", "", b.config.Limits, names, b.rules.leftOut())
 	for i := range b.config.Exports {
 		e := &b.config.Exports[i]
@@ -58,16 +51,12 @@ func (u *unknownLimits) tell(b *Book, where, export string, names, known, instea
 		if slices.Contains(known, name) || u.told[what] {
 			continue
 		}
-		hint := spelling.Meant(name, instead)
-		if hint == "" && len(instead) > 0 && len(instead) <= 8 {
-			hint = ": the limits are " + strings.Join(instead, ", ")
-		}
 		if u.told == nil {
 			u.told = make(map[string]bool)
 		}
 		u.told[what] = true
 		b.health.registry.Report(store.Event{
-			Kind: store.EventLimitUnknown, Node: export, Err: fmt.Errorf("weblimit: quota: %s, and no process has a calendar limit of this name%s", what, hint),
+			Kind: store.EventLimitUnknown, Node: export, Err: fmt.Errorf("weblimit: quota: %s, and no process has a calendar limit of this name%s", what, meant(name, instead, "the limits are")),
 		})
 	}
 }
