@@ -116,15 +116,15 @@ api: ## write the lists of exported names in api/, after an intended change
 	go test -run TestFace ./internal/test/api -update
 
 plots: ## draw the figures of docs from the code and print their tables; half a minute
-	go run ./internal/test/plots -o docs
-	go run ./internal/test/prefetchsim/plot -o docs/prefetch.svg
+	go run ./internal/test/plots -o docs/pictures
+	go run ./internal/test/prefetchsim/plot -o docs/pictures/prefetch.svg
 
 screenshots: ## take the pictures of docs from examples/observed; five minutes, with Prometheus and Chromium
 	@scripts/install-redis
 	@scripts/install-prometheus
 	@scripts/install-browser
-	cd internal/suites/page && go test -count 1 -run TestPictures -pictures '$(CURDIR)/docs' .
-	cd internal/suites/prometheus && go test -count 1 -run TestPicture -picture '$(CURDIR)/docs/dashboard.svg' .
+	cd internal/suites/page && go test -count 1 -run TestPictures -pictures '$(CURDIR)/docs/pictures' .
+	cd internal/suites/prometheus && go test -count 1 -run TestPicture -picture '$(CURDIR)/docs/pictures/dashboard.svg' .
 
 # golangci-lint runs all that go vet does, on what the compiler exports. Tests have compiled that with the race
 # detector, which needs a C compiler.
@@ -142,9 +142,9 @@ vuln: ## look for known vulnerabilities in all modules; needs the network or VUL
 fmt: ## format all Go files
 	go run $(GOFUMPT) -l -w .
 
-bench: ## measure weblimit and its peers and write docs/benchmarks.md; about 12 minutes
+bench: ## measure weblimit and its peers and write docs/maintain/benchmarks.md; about 12 minutes
 	@scripts/install-redis
-	cd bench && go run ./report -rounds $(ROUNDS) -benchtime '$(BENCHTIME)' -o ../docs/benchmarks.md -scaling ../docs/scaling.md
+	cd bench && go run ./report -rounds $(ROUNDS) -benchtime '$(BENCHTIME)' -o ../docs/maintain/benchmarks.md -scaling ../docs/run/scaling.md
 
 bench-guard: ## compare allocations, round trips, script calls and bytes per check with the table; UPDATE=1 writes it
 	@scripts/install-redis
@@ -152,7 +152,7 @@ bench-guard: ## compare allocations, round trips, script calls and bytes per che
 	go test -count 1 -run Alloc $(TESTFLAGS) ./core ./keyfuncs ./nethttp
 	for module in *limit; do (cd $$module && go test -count 1 -run Alloc $(TESTFLAGS) .) || exit 1; done
 
-service-bench: ## measure the library, weblimitd, nginx and envoyproxy/ratelimit for docs/where.md; ten minutes
+service-bench: ## measure the library, weblimitd, nginx and envoyproxy/ratelimit for docs/choose/where.md; ten minutes
 	@scripts/install-redis
 	@scripts/install-proxies
 	cd bench/service && go test -count 1 -timeout 1h -run 'TestChecks|TestNginx|TestMemory' -bench-service -rounds $(ROUNDS) .

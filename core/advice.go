@@ -16,7 +16,7 @@ import (
 
 // Advice is a kind of likely misconfiguration that a limiter notices and logs. It logs one line
 // per process and kind, for those on routes and keys one per limit, with a stable code and a link to
-// docs/advice.md. Config.Silence switches kinds off.
+// docs/run/advice.md. Config.Silence switches kinds off.
 type Advice string
 
 // The kinds of advice.
@@ -29,7 +29,7 @@ const (
 	AdviceTier      Advice = "WL006"              // a tier can never work
 	AdviceScale     Advice = "WL007"              // a Scale function panics
 	AdviceRoute     Advice = "WL008"              // a limiter needs the route where it is not known
-	adviceLink             = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
+	adviceLink             = "https://github.com/weblimit/weblimit/blob/main/docs/run/advice.md#"
 	AdviceObserver  Advice = "WL009" // an observer panics
 	AdviceNoClient  Advice = "WL010" // a trusted proxy names no client
 	AdviceUnguarded Advice = "WL011" // some requests reach handlers without passing the limiter

@@ -62,7 +62,7 @@ func (a *advice) want(t testing.TB, kind core.Advice, message string) {
 	if err := json.Unmarshal([]byte(lines[0]), &line); err != nil {
 		t.Fatalf("%v in the log %q", err, lines[0])
 	}
-	link := "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#" + strings.ToLower(string(kind))
+	link := "https://github.com/weblimit/weblimit/blob/main/docs/run/advice.md#" + strings.ToLower(string(kind))
 	if line.Level != "WARN" || line.Msg != message || line.Code != string(kind) || line.See != link {
 		t.Errorf("logged %+v, want WARN with code %s, %s and\n\t%s", line, kind, link, message)
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/weblimit/weblimit/nethttp"
 )
 
-// The code of docs/headers.md: see readme_test.go.
+// The code of docs/use/headers.md: see readme_test.go.
 
 // fetch asks again while it is limited, and waits as long as the server says.
 func fetch(ctx context.Context, client *http.Client, url string) (*http.Response, error) {

@@ -76,7 +76,7 @@ func docsCheck() core.Limit {
 	return limit
 }
 
-// The check of docs/proxies.md finds the address that curl sends from.
+// The check of docs/run/proxies.md finds the address that curl sends from.
 func TestDocumentedCheck(t *testing.T) {
 	t.Parallel()
 	key := keyfuncs.ClientIP(keyfuncs.TrustedProxies("127.0.0.1"))
@@ -100,7 +100,7 @@ func docsExempt(r *gin.Engine, store core.Store) {
 	r.Use(limits.Limit(core.PerMinute(100).By(keyfuncs.ClientIP(proxies)).Named("client")))
 }
 
-// The strategies of docs/proxies.md are valid.
+// The strategies of docs/run/proxies.md are valid.
 func TestDocumentedStrategies(t *testing.T) {
 	t.Parallel()
 	for _, key := range docsProxies() {

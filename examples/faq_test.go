@@ -20,7 +20,7 @@ import (
 	"github.com/weblimit/weblimit/weblimittest"
 )
 
-// The code of docs/faq.md: see readme_test.go.
+// The code of docs/use/faq.md: see readme_test.go.
 
 func faqProxy() core.Limit {
 	perClient := core.PerMinute(100).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"))).Named("client")

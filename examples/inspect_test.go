@@ -23,7 +23,7 @@ import (
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
-// The code of docs/inspect.md: see readme_test.go.
+// The code of docs/run/inspect.md: see readme_test.go.
 
 func docsInspect(r *gin.Engine, server *http.Server, store *redisstore.Store, perUser core.Limit) {
 	heavy := top.New(top.Config{Exchange: store.Exchange()})
@@ -71,7 +71,7 @@ func docsInspectAuthorize(store core.Store, heavy *top.Tracker, staffOf func(con
 
 var _, _ = docsInspect, docsInspectAuthorize // compiled, and not called
 
-// The page works behind each router as docs/inspect.md mounts it.
+// The page works behind each router as docs/run/inspect.md mounts it.
 func TestInspectBehindEachRouter(t *testing.T) {
 	t.Parallel()
 	store := core.NewMemory()

@@ -378,7 +378,7 @@ func TestDocumentedExport(t *testing.T) {
 	}
 }
 
-// The headers of a burst that is not the quota, as docs/headers.md lists them.
+// The headers of a burst that is not the quota, as docs/use/headers.md lists them.
 func TestDocumentedBursts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

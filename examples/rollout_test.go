@@ -20,7 +20,7 @@ import (
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
-// The code of docs/rollout.md.
+// The code of docs/run/rollout.md.
 
 func rolloutShadow(api *gin.RouterGroup, store *redisstore.Store, metrics core.Observer) {
 	heavy := top.New(top.Config{Exchange: store.Exchange()})
@@ -99,7 +99,7 @@ func (c crowd) send(l *core.Limiter, seed uint64, minutes int, denied func(clien
 	}
 }
 
-// The whole way of docs/rollout.md: what a limit in shadow mode would deny is seen, the number
+// The whole way of docs/run/rollout.md: what a limit in shadow mode would deny is seen, the number
 // that is chosen from it denies about as many clients as was promised, and a limit for some
 // denies nobody else.
 func TestARollOut(t *testing.T) {

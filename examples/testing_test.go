@@ -28,7 +28,7 @@ import (
 	"github.com/weblimit/weblimit/weblimittest"
 )
 
-// The code of docs/testing.md: see readme_test.go.
+// The code of docs/use/testing.md: see readme_test.go.
 
 // newApp is the application under test. The store is a parameter, so that each test has
 // its own.

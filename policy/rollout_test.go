@@ -29,11 +29,11 @@ func blocks(t *testing.T, page, from, language string) (all []string) {
 	return all
 }
 
-// The steps of docs/rollout.md by a policy file: in shadow mode nobody is denied, then 5 % of users are,
+// The steps of docs/run/rollout.md by a policy file: in shadow mode nobody is denied, then 5 % of users are,
 // then all; and the differences are told as the page says.
 func TestARollOutByFile(t *testing.T) {
 	t.Parallel()
-	const page, part = "../docs/rollout.md", "## By a policy file"
+	const page, part = "../docs/run/rollout.md", "## By a policy file"
 	files, said := blocks(t, page, part, "yaml"), blocks(t, page, part, "text")
 	if len(files) != 3 || len(said) != 2 {
 		t.Fatalf("the page has %d files and %d differences", len(files), len(said))
@@ -69,10 +69,10 @@ func TestARollOutByFile(t *testing.T) {
 	}
 }
 
-// Each policy file of docs/policy.md loads, and its table of requests is decided as it says.
+// Each policy file of docs/service/policy.md loads, and its table of requests is decided as it says.
 func TestTheFilesOfTheDocument(t *testing.T) {
 	t.Parallel()
-	files := blocks(t, "../docs/policy.md", "# Policy files", "yaml")
+	files := blocks(t, "../docs/service/policy.md", "# Policy files", "yaml")
 	must.Equal(t, "blocks of YAML", len(files), 2)
 	options := policy.Options{AnyName: true, Env: func(string) (string, bool) { return "0123456789abcdef", true }}
 	file := policy.File{Name: "policy.md", Text: []byte(files[0])}

@@ -14,7 +14,7 @@
 // two processes, changes nothing. A store that has lost what a client has used is told by the
 // book before it grants that client anything.
 //
-// docs/quotas.md says what is guaranteed, how large the tables become, and how to
+// docs/bill/quotas.md says what is guaranteed, how large the tables become, and how to
 // operate them.
 //
 // # Words

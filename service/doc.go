@@ -12,7 +12,7 @@
 //	curl -H 'Content-Type: application/json' localhost:8080/v1/check \
 //	  -d '{"policy": "api", "request": {"client_ip": "192.0.2.1"}}'
 //
-// docs/service.md describes the API, and so does GET /v1/openapi.json. The package
+// docs/service/http.md describes the API, and so does GET /v1/openapi.json. The package
 // service/client is a client for Go.
 //
 // # Security

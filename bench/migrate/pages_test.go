@@ -49,14 +49,14 @@ func TestPagesNameTheTestedVersions(t *testing.T) {
 		if version == "" {
 			t.Errorf("go.mod does not require %s", module)
 		}
-		for _, page := range []string{"migrate.md", "compare.md"} {
+		for _, page := range []string{"choose/migrate.md", "choose/compare.md"} {
 			if !strings.Contains(document(page), name+" "+version) {
 				t.Errorf("%s does not name %s %s", page, name, version)
 			}
 		}
 	}
 	number := regexp.MustCompile(`\d+(?:\.\d+)+(?:/\d+)?`)
-	for _, page := range []string{"migrate.md", "compare.md"} {
+	for _, page := range []string{"choose/migrate.md", "choose/compare.md"} {
 		for _, found := range number.FindAllString(document(page), -1) {
 			known := found == expressRateLimit || strings.Count(found, ".") != 2 // such as an address
 			for module := range limiters {
@@ -75,7 +75,7 @@ const expressRateLimit = "8.7.4"
 // The migration page quotes what each limiter denies with.
 func TestThePageQuotesDenials(t *testing.T) {
 	t.Parallel()
-	text := document("migrate.md")
+	text := document("choose/migrate.md")
 	for _, p := range pairs {
 		if !strings.Contains(text, "| 429 | `"+p.body+"`") && p.name != "golang.org/x/time/rate" {
 			t.Errorf("the page does not say that %s denies with %q", p.name, p.body)

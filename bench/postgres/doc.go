@@ -1,4 +1,4 @@
-// Package postgres compares core/pgstore with core/redisstore, for docs/postgres.md:
+// Package postgres compares core/pgstore with core/redisstore, for docs/run/postgres.md:
 //
 //	cd bench/postgres && go test -run - -bench .
 package postgres

@@ -1,8 +1,8 @@
 // Command report runs the benchmarks of this module in several rounds and makes a page of
 // their medians. It is run from the module's directory:
 //
-//	go run ./report -o ../docs/benchmarks.md -scaling ../docs/scaling.md
-//	go run ./report -rounds 9 -raw results.txt -o ../docs/benchmarks.md
+//	go run ./report -o ../docs/maintain/benchmarks.md -scaling ../docs/run/scaling.md
+//	go run ./report -rounds 9 -raw results.txt -o ../docs/maintain/benchmarks.md
 //	go run ./report -rounds 1 -benchtime 20ms    a first look, within two minutes
 //	go run ./report results.txt    prints the page made of results that were kept
 //

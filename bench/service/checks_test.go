@@ -76,7 +76,7 @@ func middle[T cmp.Ordered](all []sample, of func(sample) T) (median, low, high T
 	return numbers[len(numbers)/2], numbers[0], numbers[len(numbers)-1]
 }
 
-// TestChecks prints the tables of checks in docs/where.md. Without -bench-service, each way is asked once.
+// TestChecks prints the tables of checks in docs/choose/where.md. Without -bench-service, each way is asked once.
 func TestChecks(t *testing.T) {
 	server := redistest.StartTCP(t)
 	redis := redisProcess(t, server)

@@ -2,7 +2,7 @@
 // ask, behind nginx, and as Envoy's rate limit service beside envoyproxy/ratelimit. All ask the same Redis
 // on the same machine, in turn.
 //
-//	make service-bench                        the tables of docs/where.md
+//	make service-bench                        the tables of docs/choose/where.md
 //	go test -run TestChecks -bench-service .  one of them
 //	make service-soak SOAK=10m                weblimitd under churn
 //

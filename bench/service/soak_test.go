@@ -85,7 +85,7 @@ type soaked struct {
 // the policy changes a hundred times a second, tokens are rotated, and Redis is killed and restarted.
 //
 // Every call must be answered, by one version of the policy. Memory, goroutines and files stay as they
-// were. Limits admit what docs/guarantees.md says: Redis keeps its data here, so a limit with on_outage:
+// were. Limits admit what docs/run/guarantees.md says: Redis keeps its data here, so a limit with on_outage:
 // deny admits its quota at most, one with local its quota and what was granted while Redis was away; both
 // exactly their quota when it was not.
 func TestSoak(t *testing.T) {
@@ -274,7 +274,7 @@ func (s *soaked) rotate(n int64) (next, before string) {
 	return next, before
 }
 
-// rotateWhileServing changes the token as docs/weblimitd.md says: both are valid, callers change, and the
+// rotateWhileServing changes the token as docs/service/weblimitd.md says: both are valid, callers change, and the
 // old one is taken away.
 func (s *soaked) rotateWhileServing(n int64) {
 	next, before := s.rotate(n)

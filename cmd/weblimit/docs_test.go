@@ -15,9 +15,9 @@ import (
 	"github.com/weblimit/weblimit/quota"
 )
 
-const page = "../../docs/command.md"
+const page = "../../docs/run/command.md"
 
-// The output in docs/command.md is what the command prints for the answers of a real page, in testdata.
+// The output in docs/run/command.md is what the command prints for the answers of a real page, in testdata.
 // With -record it is written anew.
 func TestDocsShowRealOutput(t *testing.T) {
 	c := replay(t)
@@ -29,7 +29,7 @@ func TestDocsShowRealOutput(t *testing.T) {
 		return strings.ReplaceAll(r.out, c.env["WEBLIMIT_URL"], "https://app.example.com/ops/limits")
 	})
 	if shown < 8 {
-		t.Errorf("docs/command.md shows %d commands", shown)
+		t.Errorf("docs/run/command.md shows %d commands", shown)
 	}
 }
 
@@ -71,11 +71,11 @@ func TestDocsShowRealQuotas(t *testing.T) {
 		})
 	})
 	if shown < 6 {
-		t.Errorf("docs/command.md shows %d commands about quotas", shown)
+		t.Errorf("docs/run/command.md shows %d commands about quotas", shown)
 	}
 }
 
-// compareDocs compares what docs/command.md shows of commands, those about quotas or the others, with
+// compareDocs compares what docs/run/command.md shows of commands, those about quotas or the others, with
 // what they print, and returns how many there are.
 func compareDocs(t *testing.T, quotas bool, run func(args ...string) string) (shown int) {
 	t.Helper()
@@ -88,7 +88,7 @@ func compareDocs(t *testing.T, quotas bool, run func(args ...string) string) (sh
 		shown++
 		want := "```console\n$ weblimit " + command + "\n" + run(words(command)...) + "```"
 		if want != block && !*record {
-			t.Errorf("docs/command.md shows\n%s\nand the command prints\n%s", block, want)
+			t.Errorf("docs/run/command.md shows\n%s\nand the command prints\n%s", block, want)
 		}
 		return want
 	})
@@ -148,6 +148,6 @@ func TestDocsNameAllCommandsAndFlags(t *testing.T) {
 func wantsOne(t *testing.T, page, name string) {
 	t.Helper()
 	if !strings.Contains(page, name) {
-		t.Errorf("docs/command.md does not name %s", name)
+		t.Errorf("docs/run/command.md does not name %s", name)
 	}
 }

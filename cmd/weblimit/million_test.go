@@ -28,7 +28,7 @@ const (
 	blockedKeys = 50
 )
 
-// keysInRedis is how many clients the test has. MILLION=1 makes it a million; see docs/command.md.
+// keysInRedis is how many clients the test has. MILLION=1 makes it a million; see docs/run/command.md.
 func keysInRedis() int {
 	if os.Getenv("MILLION") != "" {
 		return 1_000_000

@@ -19,7 +19,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-var record = flag.Bool("record", false, "record answers of a real page in testdata, for the output in docs/command.md; half a minute")
+var record = flag.Bool("record", false, "record answers of a real page in testdata, for the output in docs/run/command.md; half a minute")
 
 // recorded are the questions whose answers are in testdata, by the name of the file.
 var recorded = map[string]struct{ method, path, body string }{

@@ -195,13 +195,13 @@ func TestRedisOverTLS(t *testing.T) {
 	wants(t, c.fails(t, exitError, "top", "--cacert", ca), "certificate")
 }
 
-// The permissions of docs/redis.md suffice for all commands, as for the store; for top alone those of docs/command.md, with which a script can only read.
+// The permissions of docs/run/redis.md suffice for all commands, as for the store; for top alone those of docs/run/command.md, with which a script can only read.
 func TestTheCommandUnderTheLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	text := must.Get(os.ReadFile("../../docs/redis.md"))(t)
+	text := must.Get(os.ReadFile("../../docs/run/redis.md"))(t)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`).FindSubmatch(text)
 	if line == nil {
-		t.Fatal("docs/redis.md has no ACL line")
+		t.Fatal("docs/run/redis.md has no ACL line")
 	}
 	redistest.Since(t, 6, 0, "ACLs")
 	server := redistest.StartTCP(t)

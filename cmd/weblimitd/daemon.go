@@ -93,9 +93,9 @@ func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error)
 func (o *options) validate() error {
 	if o.policy == "" && o.envoyConfig == "" {
 		if o.variables["RUNTIME_ROOT"] != "" {
-			return errors.New("nothing to decide by: RUNTIME_ROOT is a variable of envoyproxy/ratelimit, which is not read here: set --envoy-config to the folder of its files (docs/envoy.md)")
+			return errors.New("nothing to decide by: RUNTIME_ROOT is a variable of envoyproxy/ratelimit, which is not read here: set --envoy-config to the folder of its files (docs/service/envoy.md)")
 		}
-		return errors.New("nothing to decide by: set --policy to a policy file (docs/policy.md), or --envoy-config")
+		return errors.New("nothing to decide by: set --policy to a policy file (docs/service/policy.md), or --envoy-config")
 	}
 	if err := errors.Join(o.validateEnvoy(), o.validateNeeds()); err != nil {
 		return err

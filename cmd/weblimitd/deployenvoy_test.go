@@ -144,7 +144,7 @@ func TestEnvoyIsDeployed(t *testing.T) {
 		}
 	}
 	check.All(t, "the ports of Envoy, the Service, the container and weblimitd", []any{asks.port, fmt.Sprint(service.Spec.Ports[0].Port), fmt.Sprint(port), env["WEBLIMIT_GRPC_LISTEN"]}, "9182", "9182", "9182", ":9182")
-	check.Contains(t, "docs/envoy.md", string(must.Get(os.ReadFile("../../docs/envoy.md"))(t)), "port "+asks.port)
+	check.Contains(t, "docs/service/envoy.md", string(must.Get(os.ReadFile("../../docs/service/envoy.md"))(t)), "port "+asks.port)
 	mounts := map[string]string{}
 	for _, m := range container.VolumeMounts {
 		mounts[m.Name] = m.MountPath

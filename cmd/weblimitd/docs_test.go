@@ -14,10 +14,10 @@ var update = flag.Bool("update", false, "write the table of settings")
 
 var tables = regexp.MustCompile(`(?s)<!-- settings -->\n.*?<!-- end -->`)
 
-// The table of settings in docs/weblimitd.md is what --help says.
+// The table of settings in docs/service/weblimitd.md is what --help says.
 func TestSettingsInTheDocs(t *testing.T) {
 	t.Parallel()
-	const page = "../../docs/weblimitd.md"
+	const page = "../../docs/service/weblimitd.md"
 	text := must.Get(os.ReadFile(page))(t)
 	var b strings.Builder
 	b.WriteString("<!-- settings -->\n")
@@ -46,14 +46,14 @@ func TestSettingsInTheDocs(t *testing.T) {
 		must.OK(t, os.WriteFile(page, []byte(want), 0o600))
 		return
 	}
-	t.Error("the settings in docs/weblimitd.md are not those of the program: run go test -run SettingsInTheDocs -update")
+	t.Error("the settings in docs/service/weblimitd.md are not those of the program: run go test -run SettingsInTheDocs -update")
 }
 
 // Every metric of the service is in the docs, and the other way round.
 func TestMetricsInTheDocs(t *testing.T) {
 	t.Parallel()
 	in := start(t, nil)
-	text := must.Get(os.ReadFile("../../docs/weblimitd.md"))(t)
+	text := must.Get(os.ReadFile("../../docs/service/weblimitd.md"))(t)
 	name := regexp.MustCompile(`weblimitd_[a-z_]+`)
 	_, scraped := in.get(t, "/metrics")
 	for _, metric := range regexp.MustCompile(`(?m)^# TYPE (weblimitd_[a-z_]+)`).FindAllStringSubmatch(scraped, -1) {

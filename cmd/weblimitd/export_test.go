@@ -3,5 +3,5 @@ package main
 // Command is the program, for tests of what it says before it serves.
 var Command = command
 
-// InheritedRows are the rows of docs/envoy.md about variables of envoyproxy/ratelimit.
+// InheritedRows are the rows of docs/service/envoy.md about variables of envoyproxy/ratelimit.
 var InheritedRows = inheritedRows

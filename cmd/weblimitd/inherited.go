@@ -29,7 +29,7 @@ type inherited struct {
 }
 
 // inheritedVariables are all variables of envoyproxy/ratelimit until July 2026. A test of internal/suites
-// compares docs/envoy.md, which has them all, with the source.
+// compares docs/service/envoy.md, which has them all, with the source.
 var inheritedVariables = []inherited{
 	{names: "HOST PORT", instead: "listen"},
 	{names: "DEBUG_HOST DEBUG_PORT", instead: "admin-listen"},
@@ -187,7 +187,7 @@ func (o *options) refuseInherited() error {
 		}
 	}
 	if len(errs) > 0 {
-		errs = append(errs, errors.New("docs/envoy.md has all variables, under \"From variables to settings\""))
+		errs = append(errs, errors.New("docs/service/envoy.md has all variables, under \"From variables to settings\""))
 	}
 	return errors.Join(errs...)
 }
@@ -238,7 +238,7 @@ func (v *inherited) settings(set *settings.Set) (all []string) {
 	return all
 }
 
-// inheritedRows are the rows of docs/envoy.md.
+// inheritedRows are the rows of docs/service/envoy.md.
 func inheritedRows() string {
 	var b strings.Builder
 	set := newOptions().set

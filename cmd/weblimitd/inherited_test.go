@@ -26,7 +26,7 @@ func TestVariablesOfEnvoyproxyRatelimit(t *testing.T) {
 		{"a service in a container", "USE_STATSD=false LOG_LEVEL=debug REDIS_SOCKET_TYPE=tcp REDIS_URL=redis:6379 RUNTIME_ROOT=/data RUNTIME_SUBDIRECTORY=ratelimit SHADOW_MODE=true", nil, []string{
 			"LOG_LEVEL is a variable of envoyproxy/ratelimit, which is not read here: set --log-level, or unset it\n",
 			"REDIS_SOCKET_TYPE", "REDIS_URL is a variable of envoyproxy/ratelimit, which is not read here: set --redis or --postgres, or unset it\n",
-			"SHADOW_MODE is a variable of envoyproxy/ratelimit, which is not read here: set --envoy-shadow, or unset it\n", "docs/envoy.md",
+			"SHADOW_MODE is a variable of envoyproxy/ratelimit, which is not read here: set --envoy-shadow, or unset it\n", "docs/service/envoy.md",
 		}},
 		{"the same with settings", "USE_STATSD=false LOG_LEVEL=debug REDIS_SOCKET_TYPE=tcp REDIS_URL=redis:6379 RUNTIME_ROOT=/data SHADOW_MODE=true", []string{"--redis", "redis://127.0.0.1:1", "--log-level", "debug", "--envoy-shadow"}, nil},
 		{"what is so anyway", "SHADOW_MODE=false QUOTA_MODE=0 LOG_LEVEL=INFO LOG_FORMAT=text REDIS_TLS=false CONFIG_TYPE=FILE NEAR_LIMIT_RATIO=0.80 REDIS_PERSECOND=f STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT=true EXPIRATION_JITTER_MAX_SECONDS=30", nil, nil},
@@ -64,10 +64,10 @@ func TestVariablesOfEnvoyproxyRatelimit(t *testing.T) {
 
 var variableRows = regexp.MustCompile(`(?s)<!-- variables -->\n.*?<!-- end -->`)
 
-// The table of variables in docs/envoy.md is that of the program.
+// The table of variables in docs/service/envoy.md is that of the program.
 func TestVariablesInTheDocs(t *testing.T) {
 	t.Parallel()
-	const page = "../../docs/envoy.md"
+	const page = "../../docs/service/envoy.md"
 	text := must.Get(os.ReadFile(page))(t)
 	want := variableRows.ReplaceAllLiteralString(string(text), "<!-- variables -->\n\n| Variable | Here |\n| --- | --- |\n"+main.InheritedRows()+"\n<!-- end -->")
 	if want == string(text) && variableRows.Match(text) {
@@ -77,7 +77,7 @@ func TestVariablesInTheDocs(t *testing.T) {
 		must.OK(t, os.WriteFile(page, []byte(want), 0o600))
 		return
 	}
-	t.Error("the variables in docs/envoy.md are not those of the program: run go test -run VariablesInTheDocs -update")
+	t.Error("the variables in docs/service/envoy.md are not those of the program: run go test -run VariablesInTheDocs -update")
 }
 
 // Settings for Envoy do nothing without its files, and say so.

@@ -4,7 +4,7 @@
 //	weblimitd --policy limits.yaml
 //	weblimitd --policy limits.yaml --redis redis://localhost:6379
 //
-// weblimitd --help lists the settings. docs/weblimitd.md describes installation and operation.
+// weblimitd --help lists the settings. docs/service/weblimitd.md describes installation and operation.
 package main
 
 import (

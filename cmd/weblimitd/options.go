@@ -19,7 +19,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 )
 
-// options are the settings of the service. See docs/weblimitd.md.
+// options are the settings of the service. See docs/service/weblimitd.md.
 type options struct {
 	set       *settings.Set
 	variables map[string]string // of the environment
@@ -339,7 +339,7 @@ wins over a variable, a variable over the file.
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString("\nSignals: SIGTERM drains and ends, a second one ends at once; SIGHUP reads everything again.\nhttps://github.com/weblimit/weblimit/blob/main/docs/weblimitd.md\n")
+	b.WriteString("\nSignals: SIGTERM drains and ends, a second one ends at once; SIGHUP reads everything again.\nhttps://github.com/weblimit/weblimit/blob/main/docs/service/weblimitd.md\n")
 	return b.String()
 }
 

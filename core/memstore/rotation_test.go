@@ -93,7 +93,7 @@ func TestBytesPerKey(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
-// What docs/algorithms.md says of the memory of a key under each algorithm: only logs take
+// What docs/choose/algorithms.md says of the memory of a key under each algorithm: only logs take
 // more than their slot of the table.
 func TestBytesPerKeyOfEachAlgorithm(t *testing.T) {
 	withoutDetector(t)

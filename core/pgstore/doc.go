@@ -10,7 +10,7 @@
 // a key (see core.Limit.OncePer) is charged once, whoever repeats it and whenever. With
 // synchronous_commit off, a crash of PostgreSQL can lose the last charges, and nothing else.
 //
-// The store needs PostgreSQL 14 or later and pgx 5.9.2 or later. docs/postgres.md has
+// The store needs PostgreSQL 14 or later and pgx 5.9.2 or later. docs/run/postgres.md has
 // settings, permissions, sizes and measurements.
 //
 // # Round trips

@@ -13,14 +13,14 @@ import (
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
-// The whole suite passes for a user with the permissions that docs/redis.md lists.
+// The whole suite passes for a user with the permissions that docs/run/redis.md lists.
 // internal/test/faults tests that these permit nothing else.
 func TestTheStoreUnderTheLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	text := must.Get(os.ReadFile("../../docs/redis.md"))(t)
+	text := must.Get(os.ReadFile("../../docs/run/redis.md"))(t)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`).FindSubmatch(text)
 	if line == nil {
-		t.Fatal("docs/redis.md has no ACL line")
+		t.Fatal("docs/run/redis.md has no ACL line")
 	}
 	// Redis 6.0 has neither channels in its rules nor selectors, which come with 6.2 and 7.0.
 	for _, rule := range strings.Fields(string(line[1])) {

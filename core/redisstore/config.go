@@ -71,7 +71,7 @@ func (c Config) validate() Config {
 // process rewrites because its limit was raised. A message that is lost, and all of
 // them where the Store can't subscribe, cost at most the denial's Age. An event of
 // kind store.EventInvalidationOff says so once: the user lacks a permission (see
-// docs/redis.md), a proxy in between has no SUBSCRIBE, or the client is a Ring or a
+// docs/run/redis.md), a proxy in between has no SUBSCRIBE, or the client is a Ring or a
 // wrapper.
 //
 // A denial is never repeated for longer than Redis said, by the process's monotonic

@@ -46,7 +46,7 @@
 //
 // The slot of a limit with many keys, such as one per client, comes first. The slot that
 // most clients share comes last. So a client that is over its own limit takes nothing from
-// a shared one, not even for a moment. docs/guarantees.md has the details, what a failure
+// a shared one, not even for a moment. docs/run/guarantees.md has the details, what a failure
 // between two steps leaves behind, and what a client can still do.
 //
 // A hash tag in [Config.Prefix] puts all keys into one slot: then there is one step, and

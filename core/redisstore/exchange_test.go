@@ -181,10 +181,10 @@ func TestSnapshotsAreExchangedAfterAScriptFlush(t *testing.T) {
 	}
 }
 
-// docs/redis.md promises that the exchange needs no further permission.
+// docs/run/redis.md promises that the exchange needs no further permission.
 func TestSnapshotsAreExchangedUnderTheLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	text := must.Get(os.ReadFile("../../docs/redis.md"))(t)
+	text := must.Get(os.ReadFile("../../docs/run/redis.md"))(t)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`).FindSubmatch(text)
 	server := redistest.Start(t)
 	server.User(t, "weblimit", strings.Fields(string(line[1]))...)

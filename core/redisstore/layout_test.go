@@ -1,7 +1,7 @@
 package redisstore
 
 // Records of the stored layout, as files: what the store wrote and answered for fixed sequences of
-// calls. See docs/compatibility.md. The sequences are in layoutcases_test.go.
+// calls. See docs/run/compatibility.md. The sequences are in layoutcases_test.go.
 
 import (
 	"context"

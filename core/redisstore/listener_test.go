@@ -350,7 +350,7 @@ func TestWhereNothingCanBeHeardTheAgeIsTheBoundAndAnEventSaysSo(t *testing.T) {
 	}
 }
 
-// RESP2 is enough to listen, and so are the permissions that docs/redis.md adds.
+// RESP2 is enough to listen, and so are the permissions that docs/run/redis.md adds.
 func TestListeningNeedsNoMoreThan(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) redis.UniversalClient{

@@ -219,7 +219,7 @@ func benchmarkCommands(b *testing.B, server *redistest.Server, stat string, comm
 
 // BenchmarkNative reports what commands without a script cost within Redis, for comparison with
 // BenchmarkScript: the least that a limiter within the server has to do, a function in place of a script,
-// and GCRA on servers that have it. docs/redis.md has the figures, and why the store uses none of them.
+// and GCRA on servers that have it. docs/run/redis.md has the figures, and why the store uses none of them.
 func BenchmarkNative(b *testing.B) {
 	b.Run("GET and PSETEX", func(b *testing.B) {
 		benchmarkCommands(b, redistest.Start(b), "get psetex", func(key string) [][]any {

@@ -14,7 +14,7 @@ package store
 //
 // The windows of a Calendar differ in length. A period that is longer than one of them can hold
 // all of it and both its edges: 3 × quota in 24 hours around a day of 23, or in 31 days around
-// February. docs/algorithms.md draws each bound.
+// February. docs/choose/algorithms.md draws each bound.
 //
 // Ledger is a Calendar whose use is kept in a book outside the store, and has its bound. No limit
 // is made with it: a wrapper that keeps a book derives it from a Calendar, by [Rule].Ledger. An

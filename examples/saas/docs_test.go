@@ -16,7 +16,7 @@ import (
 	"github.com/weblimit/weblimit/quota"
 )
 
-// The functions below are the code of docs/quotas.md and of the README, so that it is compiled: a test
+// The functions below are the code of docs/bill/quotas.md and of the README, so that it is compiled: a test
 // in examples/ looks for each block of Go.
 var _ = []any{quotasOpen, quotasChanges, readmeQuotas}
 

@@ -114,7 +114,7 @@ func TestErrorsOfOthers(t *testing.T) {
 	weblimittest.Policies(t, grpclimittest.Response(nil))
 }
 
-// The code of docs/testing.md.
+// The code of docs/use/testing.md.
 func TestACallOverItsLimit(t *testing.T) {
 	t.Parallel()
 	store := weblimittest.New(t)

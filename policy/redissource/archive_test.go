@@ -95,7 +95,7 @@ func TestARepeatedQuestionPublishesOnce(t *testing.T) {
 	check.Equal(t, "replies cut", proxy.RepliesCut(), 6)
 }
 
-// The rights of docs/policy.md are enough, and those of services don't publish.
+// The rights of docs/service/policy.md are enough, and those of services don't publish.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)

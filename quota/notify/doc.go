@@ -14,5 +14,5 @@
 // redirect, uses no proxy, verifies TLS, and reads a few bytes of the answer at most, whatever
 // the receiver sends.
 //
-// docs/notices.md shows how receivers verify what they get.
+// docs/bill/notices.md shows how receivers verify what they get.
 package notify

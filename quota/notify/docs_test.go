@@ -1,6 +1,6 @@
 package notify_test
 
-// The code of docs/notices.md.
+// The code of docs/bill/notices.md.
 
 import (
 	"context"

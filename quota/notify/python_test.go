@@ -14,7 +14,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
-// The receiver in Python of docs/notices.md takes what is signed, and nothing else.
+// The receiver in Python of docs/bill/notices.md takes what is signed, and nothing else.
 func TestTheReceiverInPython(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
@@ -24,7 +24,7 @@ func TestTheReceiverInPython(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	page := must.Get(os.ReadFile("../../docs/notices.md"))(t)
+	page := must.Get(os.ReadFile("../../docs/bill/notices.md"))(t)
 	_, rest, _ := strings.Cut(string(page), "```python\n")
 	code, _, ok := strings.Cut(rest, "```")
 	if !ok {

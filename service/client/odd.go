@@ -10,7 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 )
 
-// Bounds of what the service takes, in bytes; docs/service.md has them. A client chooses these parts
+// Bounds of what the service takes, in bytes; docs/service/http.md has them. A client chooses these parts
 // of its request. If the service refused a check for them, that must not look like an outage, in which
 // the request may pass.
 const (

@@ -9,7 +9,7 @@ type Check struct {
 	Costs   map[string]int64 `json:"costs,omitempty"` // by limit, instead of the costs of these
 }
 
-// Request describes a request. docs/service.md says what each field means.
+// Request describes a request. docs/service/http.md says what each field means.
 type Request struct {
 	Method   string              `json:"method,omitempty"`
 	Path     string              `json:"path,omitempty"`

@@ -17,7 +17,7 @@ import (
 	"github.com/weblimit/weblimit/service/envoy"
 )
 
-// serve is the code of docs/envoy.md.
+// serve is the code of docs/service/envoy.md.
 func serve(ctx context.Context, redis *redis.Client, http *http.ServeMux) {
 	server, err := envoy.New(envoy.Config{
 		Source:   envoy.Directory("/etc/ratelimit/config"),
@@ -39,10 +39,10 @@ func serve(ctx context.Context, redis *redis.Client, http *http.ServeMux) {
 
 var _ = serve
 
-// The code and the messages of docs/envoy.md are those of this package.
+// The code and the messages of docs/service/envoy.md are those of this package.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	page := plainLines(t, "../../docs/envoy.md")
+	page := plainLines(t, "../../docs/service/envoy.md")
 	for _, block := range []struct{ file, from, to string }{
 		{"docs_test.go", "\tserver, err := envoy.New", "}"},
 		{"example_test.go", "\t// weblimit: envoy: edge.yaml:4:5", "}"},
@@ -56,7 +56,7 @@ func TestDocs(t *testing.T) {
 				break
 			}
 			if line = strings.TrimPrefix(strings.TrimPrefix(line, "\t"), "// "); found && !slices.Contains(page, line) {
-				t.Errorf("docs/envoy.md lacks the line %q of %s", line, block.file)
+				t.Errorf("docs/service/envoy.md lacks the line %q of %s", line, block.file)
 			}
 		}
 		if !found {

@@ -40,7 +40,7 @@ type modelledLimit struct {
 	replaces  string
 }
 
-// model counts by what docs/envoy.md says, one descriptor after the other, in a map.
+// model counts by what docs/service/envoy.md says, one descriptor after the other, in a map.
 type model struct {
 	config envoy.Config
 	rules  []*modelled

@@ -28,7 +28,7 @@ import (
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
-// The code of docs/operations.md is here, since this module has all observers: TestBlocksAreCompiled
+// The code of docs/run/operations.md is here, since this module has all observers: TestBlocksAreCompiled
 // of the examples looks for each block in these files.
 
 func operationsPrometheus(r *gin.Engine, store core.Store, heavy *top.Tracker) *ginlimit.Settings {
@@ -80,7 +80,7 @@ func operationsLog(store core.Store, observer core.Observer, secretOfAllProcesse
 
 func tenantOf(context.Context) string { return "acme" }
 
-// What docs/operations.md shows runs as it stands there. Not parallel: it uses the default
+// What docs/run/operations.md shows runs as it stands there. Not parallel: it uses the default
 // registry and the default log.
 func TestOperationsCodeRuns(t *testing.T) {
 	before := slog.Default()

@@ -17,15 +17,15 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// shows fails the test unless docs/headers.md has a text.
+// shows fails the test unless docs/use/headers.md has a text.
 func shows(t *testing.T, text string) {
 	t.Helper()
-	if !strings.Contains(documents.Read(t, "headers.md"), text) {
-		t.Errorf("docs/headers.md does not have this:\n%s", text)
+	if !strings.Contains(documents.Read(t, "use/headers.md"), text) {
+		t.Errorf("docs/use/headers.md does not have this:\n%s", text)
 	}
 }
 
-// docs/headers.md shows the bytes of a 200 and a 429: all of them in Draft11, and what differs
+// docs/use/headers.md shows the bytes of a 200 and a 429: all of them in Draft11, and what differs
 // in the other dialects.
 func TestDocsShowEachDialect(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestDocsShowEachDialect(t *testing.T) {
 	}
 }
 
-// The table of docs/headers.md is the one that the tests of this package check.
+// The table of docs/use/headers.md is the one that the tests of this package check.
 func TestDocsShowWhatClientsDo(t *testing.T) {
 	t.Parallel()
 	shows(t, table(t))
@@ -138,7 +138,7 @@ func number(text string) int {
 	return major*1000 + minor
 }
 
-// The loop of docs/headers.md for JavaScript is the one that TestLoopComesBackInTime runs.
+// The loop of docs/use/headers.md for JavaScript is the one that TestLoopComesBackInTime runs.
 func TestDocsShowTheLoop(t *testing.T) {
 	t.Parallel()
 	source := must.Get(os.ReadFile("testdata/node/loop.mjs"))(t)
@@ -160,7 +160,7 @@ func TestLoopComesBackInTime(t *testing.T) {
 	}
 }
 
-// docs/headers.md shows what XQuota adds, and the sentence of a quota that is used up.
+// docs/use/headers.md shows what XQuota adds, and the sentence of a quota that is used up.
 func TestDocsShowXQuota(t *testing.T) {
 	t.Parallel()
 	plan := core.PerMonth(100_000, time.UTC).By(keyfuncs.Tenant("tenant")).Named("plan")

@@ -37,7 +37,7 @@ func readInNode(t *testing.T, responses [][]byte) (all []readings) {
 	return all
 }
 
-// What two parsers of npm read in the responses of docs/headers.md, a 200 and a 429.
+// What two parsers of npm read in the responses of docs/use/headers.md, a 200 and a 429.
 func TestParsersReadEachDialect(t *testing.T) {
 	t.Parallel()
 	var responses [][]byte

@@ -93,5 +93,5 @@ func replay(tb testing.TB, responses [][]byte) *httptest.Server {
 // replayPath is the path of a recorded response.
 func replayPath(i int) string { return "/" + strconv.Itoa(i) }
 
-// perClient is the limit of docs/headers.md: five at once, then one every 12 seconds.
+// perClient is the limit of docs/use/headers.md: five at once, then one every 12 seconds.
 func perClient() core.Limit { return core.PerMinute(5).By(keyfuncs.Everyone()).Named("client") }

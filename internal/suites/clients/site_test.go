@@ -17,7 +17,7 @@ import (
 	"github.com/weblimit/weblimit/nethttp"
 )
 
-// dialects in the order of the columns in docs/headers.md.
+// dialects in the order of the columns in docs/use/headers.md.
 var dialects = []struct {
 	name    string
 	headers core.Headers

@@ -1,6 +1,6 @@
 package clients
 
-// client is a row of the table in docs/headers.md.
+// client is a row of the table in docs/use/headers.md.
 type client struct {
 	name   string // its package's name, or what the test sends its requests with
 	source string // npm, a Go module, or the oldest version of what comes with the system
@@ -25,7 +25,7 @@ const (
 	early   = "comes back early"
 )
 
-// loop is the client of docs/headers.md.
+// loop is the client of docs/use/headers.md.
 const loop = "fetch in a loop"
 
 // clients are the rows, by what is known of each.

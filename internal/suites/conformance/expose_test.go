@@ -21,7 +21,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// exposing are CORS middleware that expose the headers to pages of other origins, as docs/headers.md says.
+// exposing are CORS middleware that expose the headers to pages of other origins, as docs/use/headers.md says.
 var exposing = map[string]any{
 	"net/http": cors.New(cors.Options{ExposedHeaders: core.ExposeHeaders()}).Handler,
 	"chi":      chicors.Handler(chicors.Options{ExposedHeaders: core.ExposeHeaders()}),

@@ -13,7 +13,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// What docs/testing.md says of miniredis: its Lua has no library struct, so no script of ours
+// What docs/use/testing.md says of miniredis: its Lua has no library struct, so no script of ours
 // runs on it, and each decision is that of an outage. When this fails, miniredis has learned
 // it: say so there.
 func TestMiniredisDoesNotRunTheScript(t *testing.T) {

@@ -119,7 +119,7 @@ func randomRequest(r *rand.Rand, domain string, most uint32) *rls.RateLimitReque
 	return request
 }
 
-// peers is an answer of envoyproxy/ratelimit with what docs/envoy.md excepts: quotas are as in its
+// peers is an answer of envoyproxy/ratelimit with what docs/service/envoy.md excepts: quotas are as in its
 // versions since July 2026, and 0 hits are over the limit if nothing remains. same reports whether that
 // has changed nothing that headers show.
 func peers(request *rls.RateLimitRequest, r *rls.RateLimitResponse, shadow, quota bool) (same bool) {
@@ -256,7 +256,7 @@ func TestSameAnswers(t *testing.T) {
 	}
 }
 
-// What differs on purpose, as docs/envoy.md says.
+// What differs on purpose, as docs/service/envoy.md says.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	files := []policy.File{{Name: "edge.yaml", Text: []byte(`

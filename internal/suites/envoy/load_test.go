@@ -80,7 +80,7 @@ func measure(t *testing.T, c rls.RateLimitServiceClient, clients int, request fu
 	return measured{float64(len(sorted)) / took.Seconds(), sorted[len(sorted)/2], sorted[len(sorted)*99/100]}
 }
 
-// TestLoad prints the table of docs/envoy.md: both services by turns on this machine, each with a Redis
+// TestLoad prints the table of docs/service/envoy.md: both services by turns on this machine, each with a Redis
 // of its own, and the median of the rounds.
 func TestLoad(t *testing.T) {
 	if !*load {

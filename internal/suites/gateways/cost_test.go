@@ -15,7 +15,7 @@ import (
 	"github.com/weblimit/weblimit/internal/suites/proxies"
 )
 
-var cost = flag.Bool("cost", false, "measure what asking the limiter costs, for docs/gateways.md")
+var cost = flag.Bool("cost", false, "measure what asking the limiter costs, for docs/service/gateways.md")
 
 // without are edits that leave the limiter out, by gateway.
 var without = map[*program]*regexp.Regexp{

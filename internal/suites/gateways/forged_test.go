@@ -49,7 +49,7 @@ func TestForgedRequests(t *testing.T) {
 	})
 }
 
-// denied fails the test unless an answer is a denial as docs/headers.md says.
+// denied fails the test unless an answer is a denial as docs/use/headers.md says.
 func denied(t *testing.T, a *answer) {
 	t.Helper()
 	h := a.Header

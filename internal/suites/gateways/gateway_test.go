@@ -269,7 +269,7 @@ func (p *program) require(t testing.TB) string {
 		t.Fatal(err)
 	}
 	if p.optional {
-		t.Skipf("needs %s, which is in no Debian release, in PATH: doc.go says how to build it, and docs/gateways.md which release was tested", p.binary)
+		t.Skipf("needs %s, which is in no Debian release, in PATH: doc.go says how to build it, and docs/service/gateways.md which release was tested", p.binary)
 	}
 	t.Skipf("needs %s: %v", p.binary, err)
 	return ""

@@ -18,7 +18,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
-// once is the limit of docs/where.md that two places ask for one request.
+// once is the limit of docs/choose/where.md that two places ask for one request.
 const once = `
 policies:
   api:
@@ -26,14 +26,14 @@ policies:
       client: {limit: 5/hour fixed, by: ip, once_per: {key: {header: X-Request-Id}, for: 1m, repeats: 1}}
 `
 
-// With the line of docs/where.md, nginx names each request for limiter and application alike, whatever
+// With the line of docs/choose/where.md, nginx names each request for limiter and application alike, whatever
 // name the client has sent: what the application asks again is a repeat, and what the next request asks is
 // none.
 func TestARequestIsNamedOnceByNginx(t *testing.T) {
 	t.Parallel()
-	line := regexp.MustCompile("```nginx\n(.*)\n```").FindStringSubmatch(documents.Read(t, "where.md"))
-	if line == nil || !strings.Contains(documents.Read(t, "where.md"), strings.TrimSpace(strings.Split(once, "\n")[4])) {
-		t.Fatal("docs/where.md has another limit, or no line for nginx")
+	line := regexp.MustCompile("```nginx\n(.*)\n```").FindStringSubmatch(documents.Read(t, "choose/where.md"))
+	if line == nil || !strings.Contains(documents.Read(t, "choose/where.md"), strings.TrimSpace(strings.Split(once, "\n")[4])) {
+		t.Fatal("docs/choose/where.md has another limit, or no line for nginx")
 	}
 	naming := *nginx
 	for _, address := range []string{"X-Forwarded-For $remote_addr;", "X-Forwarded-For    $remote_addr;"} { // of both locations

@@ -161,9 +161,9 @@ func TestThePageTellsSlownessFromOutages(t *testing.T) {
 	hear(store.ClassReadOnly, 1)
 	p.await(t, `/^1 outage in the .* that web-1 has watched: it ended .*, after 2 min 30 s\. Slow 126 times/.test(document.getElementById('store-text').textContent)`)
 	check.Equal(t, "where the help leads", eval[string](t, p, `document.querySelector('#store-help:not([hidden]) a').href`),
-		"https://github.com/weblimit/weblimit/blob/main/docs/operations.md#weblimitfallback")
+		"https://github.com/weblimit/weblimit/blob/main/docs/run/operations.md#weblimitfallback")
 	for _, section := range []string{"WeblimitOutage", "WeblimitFallback"} {
-		check.Contains(t, "docs/operations.md", documents.Read(t, "operations.md"), "\n### "+section+"\n")
+		check.Contains(t, "docs/run/operations.md", documents.Read(t, "run/operations.md"), "\n### "+section+"\n")
 	}
 	p.check(t)
 }

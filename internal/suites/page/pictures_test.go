@@ -24,7 +24,7 @@ import (
 
 var pictures = flag.String("pictures", "", "the folder for the pictures of the documents: make screenshots")
 
-// The pictures of README.md and docs/inspect.md: the page of examples/observed on Redis after two
+// The pictures of README.md and docs/run/inspect.md: the page of examples/observed on Redis after two
 // minutes, with the explanation of a client that is denied, light and dark.
 func TestPictures(t *testing.T) {
 	if *pictures == "" {

@@ -170,7 +170,7 @@ func TestRules(t *testing.T) {
 }
 
 // Each alert names a section of its own that says what to do, and fires in a case. Its section is in
-// docs/operations.md, where a table lists it with its severity, and no section is about an alert that
+// docs/run/operations.md, where a table lists it with its severity, and no section is about an alert that
 // does not exist.
 func TestAlertsAreTested(t *testing.T) {
 	t.Parallel()
@@ -180,7 +180,7 @@ func TestAlertsAreTested(t *testing.T) {
 	if len(names) == 0 {
 		t.Fatal("no alert is found")
 	}
-	text, alerts := documents.Read(t, "operations.md"), map[string]bool{}
+	text, alerts := documents.Read(t, "run/operations.md"), map[string]bool{}
 	for _, name := range names {
 		alerts[name[1]] = true
 		_, rule, _ := strings.Cut(string(rules), "- alert: "+name[1]+"\n")
@@ -190,10 +190,10 @@ func TestAlertsAreTested(t *testing.T) {
 			continue
 		}
 		if row := fmt.Sprintf("\n| [%s](#%s) | %s | ", name[1], strings.ToLower(name[1]), severity[1]); !strings.Contains(text, row) {
-			t.Errorf("the table of docs/operations.md has no row that begins with %q", row)
+			t.Errorf("the table of docs/run/operations.md has no row that begins with %q", row)
 		}
 		if !strings.Contains(text, "\n### "+name[1]+"\n") {
-			t.Errorf("docs/operations.md does not say what to do when %s fires", name[1])
+			t.Errorf("docs/run/operations.md does not say what to do when %s fires", name[1])
 		}
 		if page := regexp.MustCompile(`runbook_url: https://\S+#` + strings.ToLower(name[1]) + "\n"); !page.Match(rules) {
 			t.Errorf("%s has no runbook_url of its own", name[1])
@@ -205,7 +205,7 @@ func TestAlertsAreTested(t *testing.T) {
 	}
 	for _, named := range regexp.MustCompile(`(?m)^(?:#+ |\| \[)(Weblimit\w+)`).FindAllStringSubmatch(text, -1) {
 		if !alerts[named[1]] {
-			t.Errorf("docs/operations.md has %s, and there is no such alert", named[1])
+			t.Errorf("docs/run/operations.md has %s, and there is no such alert", named[1])
 		}
 	}
 }

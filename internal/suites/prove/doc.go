@@ -8,8 +8,8 @@
 //	make prove SEED=7              // one history again
 //	make prove MUTATIONS=1         // break the code on purpose, and see that it is noticed
 //
-// The model is written from docs/algorithms.md, docs/guarantees.md and the documentation of core/store.Store. It
-// shares no code with the stores. [docs/proof.md] says what is shown, and what is not.
+// The model is written from docs/choose/algorithms.md, docs/run/guarantees.md and the documentation of core/store.Store. It
+// shares no code with the stores. [docs/maintain/proof.md] says what is shown, and what is not.
 //
-// [docs/proof.md]: https://github.com/weblimit/weblimit/blob/main/docs/proof.md
+// [docs/maintain/proof.md]: https://github.com/weblimit/weblimit/blob/main/docs/maintain/proof.md
 package prove

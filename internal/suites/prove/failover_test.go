@@ -74,7 +74,7 @@ func (p *pair) client(s *redistest.Server) *redis.Client {
 }
 
 // onlyReads reports whether an answer needed no write. A master that has become a replica can still give
-// such an answer, late: docs/guarantees.md.
+// such an answer, late: docs/run/guarantees.md.
 func (o *operation) onlyReads() bool {
 	if o.unknown() {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// algorithm is how a limit counts, in the words of docs/algorithms.md.
+// algorithm is how a limit counts, in the words of docs/choose/algorithms.md.
 type algorithm string
 
 const (

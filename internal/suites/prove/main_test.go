@@ -21,7 +21,7 @@ var (
 	oneSeed  = flag.Uint64("seed", 0, "make the history of this seed only, a hundred times")
 	first    = flag.Uint64("first", 0, "the first seed; 0 takes one from the clock")
 	pictures = flag.String("pictures", "", "where pictures of histories that fail go; the directory for temporary files by default")
-	mutate   = flag.String("mutations", "", "break the code on purpose, and write what became of it to docs/proof.md: 1 for all mistakes, or a regexp of what is wrong")
+	mutate   = flag.String("mutations", "", "break the code on purpose, and write what became of it to docs/maintain/proof.md: 1 for all mistakes, or a regexp of what is wrong")
 	alone    = flag.Bool("alone", false, "each kind of histories has all of the time")
 )
 

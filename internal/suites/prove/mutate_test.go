@@ -19,14 +19,14 @@ import (
 const root = mutants.Root
 
 // TestMutations breaks the code, one mutation at a time, and sees whether histories notice. With
-// -mutations it writes what became of each to docs/proof.md.
+// -mutations it writes what became of each to docs/maintain/proof.md.
 func TestMutations(t *testing.T) {
 	if *mutate == "" {
 		t.Skip("it takes minutes: make prove MUTATIONS=1")
 	}
 	rows := []string{"| What is wrong | In | Noticed by | Histories until then |", "| --- | --- | --- | --- |"}
 	caught, ran := 0, 0
-	page := must.Get(os.ReadFile(filepath.Join(root, "docs/proof.md")))(t)
+	page := must.Get(os.ReadFile(filepath.Join(root, "docs/maintain/proof.md")))(t)
 	wanted := regexp.MustCompile(*mutate)
 	for _, m := range mutants.Stores() {
 		if *mutate != "1" && !wanted.MatchString(m.What) { // the row stays as it is
@@ -52,7 +52,7 @@ func TestMutations(t *testing.T) {
 		rows = append(rows, row)
 	}
 	t.Logf("%d of %d noticed", caught, ran)
-	replaceBetween(t, filepath.Join(root, "docs/proof.md"), "mutations", strings.Join(rows, "\n"))
+	replaceBetween(t, filepath.Join(root, "docs/maintain/proof.md"), "mutations", strings.Join(rows, "\n"))
 }
 
 var histories = regexp.MustCompile(`(?m)^all +(\d+) +(\d+)`)

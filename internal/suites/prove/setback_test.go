@@ -2,7 +2,7 @@ package prove
 
 import "slices"
 
-// What docs/guarantees.md says of clocks that are set back, beyond what follows from the algorithms.
+// What docs/run/guarantees.md says of clocks that are set back, beyond what follows from the algorithms.
 
 // broughtBack returns the bucket as the first request at t leaves it whose clock was set back: what lies
 // further ahead than the table says begins now. Penalties are looked at by requests with a cost.

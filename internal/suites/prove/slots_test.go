@@ -13,7 +13,7 @@ import (
 )
 
 // TestSlots asks for three limits in three slots of a Cluster. Such requests are not decided at one
-// instant, so their histories are not linearizable. What docs/guarantees.md promises is checked instead:
+// instant, so their histories are not linearizable. What docs/run/guarantees.md promises is checked instead:
 // each request that was admitted is charged everywhere, each that was denied nowhere, and no limit is exceeded.
 func TestSlots(t *testing.T) {
 	cluster := redistest.StartClusterOf(t, 3, 0)

@@ -41,7 +41,7 @@ type ear struct {
 }
 
 const (
-	channel      = "weblimit:given-back" // of the messages: docs/guarantees.md
+	channel      = "weblimit:given-back" // of the messages: docs/run/guarantees.md
 	markerPrefix = "a marker of "
 )
 

@@ -36,7 +36,7 @@ func TestForgedRequestsThroughTwoProxies(t *testing.T) {
 	}
 }
 
-// innerEdits are the changes that docs/proxies.md asks for behind another proxy.
+// innerEdits are the changes that docs/run/proxies.md asks for behind another proxy.
 func innerEdits(p *proxy) []string {
 	if p == &caddy {
 		return []string{"header_up -Forwarded", "header_up -Forwarded\n\t\ttrusted_proxies " + trusted}

@@ -1,5 +1,5 @@
 // Package proxies is a test suite. It starts real proxies, configured as
-// docs/proxies.md says, in front of an application of each framework, and sends requests
+// docs/run/proxies.md says, in front of an application of each framework, and sends requests
 // with forged headers. Its own tests are about what package frameworks has; package majors
 // adds the newer majors.
 //

@@ -8,7 +8,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// The warnings of docs/proxies.md are true: if a proxy passes on a client's headers and
+// The warnings of docs/run/proxies.md are true: if a proxy passes on a client's headers and
 // the application trusts them, the client chooses its address.
 func TestProxiesThatPassOnWhatClientsWrite(t *testing.T) {
 	t.Parallel()

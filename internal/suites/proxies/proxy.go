@@ -26,7 +26,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
-// A proxy is a program whose configuration docs/proxies.md shows.
+// A proxy is a program whose configuration docs/run/proxies.md shows.
 type proxy struct {
 	name     string
 	language string // of its block in the document
@@ -127,7 +127,7 @@ func (p *proxy) run(tb testing.TB, app net.Addr, edits []string) *started {
 	} else {
 		edits = append(edits, "127.0.0.1:8080", "APP")
 	}
-	block := documents.Block(tb, "proxies.md", p.language)
+	block := documents.Block(tb, "run/proxies.md", p.language)
 	for pair := range slices.Chunk(edits, 2) {
 		if strings.Count(block, pair[0]) != 1 {
 			tb.Fatalf("the configuration of %s does not have %q once", p.name, pair[0])

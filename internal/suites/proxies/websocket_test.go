@@ -11,7 +11,7 @@ import (
 	"github.com/weblimit/weblimit/nethttp"
 )
 
-// With the configurations of docs/proxies.md, WebSockets reach the application. Each is charged as the one request by which it begins.
+// With the configurations of docs/run/proxies.md, WebSockets reach the application. Each is charged as the one request by which it begins.
 // An upgrade to HTTP/2 does not reach it: an application might grant it by that header alone.
 func TestWebSocketsThroughProxies(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@ import (
 	"github.com/weblimit/weblimit/service/client"
 )
 
-// The code of docs/service.md.
+// The code of docs/service/http.md.
 
 func serve(mux *http.ServeMux, set core.Policies, store core.Store) error {
 	s, err := service.New(service.Config{Policies: set, Store: store})
@@ -55,10 +55,10 @@ func TestTheCodeOfThePageRuns(t *testing.T) {
 	check.OK(t, serve(http.NewServeMux(), load(t, file), core.NewMemory()))
 }
 
-// blocks returns the blocks of docs/service.md in a language.
+// blocks returns the blocks of docs/service/http.md in a language.
 func blocks(t *testing.T, language string) (all []string) {
 	t.Helper()
-	return blocksOf(t, "service.md", language)
+	return blocksOf(t, "service/http.md", language)
 }
 
 // blocksOf returns those of a page.

@@ -21,7 +21,7 @@ import (
 	"github.com/weblimit/weblimit/service/gateway"
 )
 
-// The code of docs/policy.md and docs/gateways.md.
+// The code of docs/service/policy.md and docs/service/gateways.md.
 
 func planOf(keyfuncs.Request) string { return "pro" }
 

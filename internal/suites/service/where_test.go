@@ -22,7 +22,7 @@ import (
 	"github.com/weblimit/weblimit/service/gateway"
 )
 
-// The code of docs/where.md.
+// The code of docs/choose/where.md.
 
 func readAndCharge(ctx context.Context, set *policy.Set, store core.Store, remote *client.Client, operation string, rest int64, show func(core.Decision)) error {
 	limiter, err := set.Limiter(core.Config{Store: store}, "llm")
@@ -40,7 +40,7 @@ func readAndCharge(ctx context.Context, set *policy.Set, store core.Store, remot
 }
 
 // edge is a gateway in front of an application with a limiter of its own. Both decide by a policy file of
-// docs/where.md on one Redis, with a store of their own each, as in two processes.
+// docs/choose/where.md on one Redis, with a store of their own each, as in two processes.
 type edge struct {
 	t       *testing.T
 	set     *policy.Set
@@ -52,13 +52,13 @@ type edge struct {
 	ids     int
 }
 
-// newEdge takes the block of docs/where.md that has a policy, for the gateway to ask. The application asks
+// newEdge takes the block of docs/choose/where.md that has a policy, for the gateway to ask. The application asks
 // inside, unless it is "".
 func newEdge(t *testing.T, name, inside string) *edge {
 	t.Helper()
 	windows.AwayFrom(time.Hour, 20*time.Second)
 	var text string
-	for _, block := range blocksOf(t, "where.md", "yaml") {
+	for _, block := range blocksOf(t, "choose/where.md", "yaml") {
 		if strings.Contains(block, "\n  "+name+":") {
 			// What a second brings depends on the machine.
 			block = strings.Replace(block, "100/s burst 200", "100/day burst 200", 1)

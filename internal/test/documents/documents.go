@@ -18,7 +18,7 @@ import (
 // Root is the root of the repository, as seen from the packages of internal/test.
 const Root = "../../.."
 
-// Read returns the text of a document of docs.
+// Read returns the text of a document by its path in docs, such as use/keys.md.
 func Read(tb testing.TB, name string) string {
 	tb.Helper()
 	return string(must.Get(os.ReadFile(filepath.Join(Root, "docs", name)))(tb))

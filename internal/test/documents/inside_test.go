@@ -29,7 +29,7 @@ var (
 func TestInsideNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	names := 0
-	for line := range strings.Lines(fence.ReplaceAllString(Read(t, "inside.md"), "\n")) {
+	for line := range strings.Lines(fence.ReplaceAllString(Read(t, "maintain/inside.md"), "\n")) {
 		file := ""
 		for _, found := range quoted.FindAllStringSubmatch(line, -1) {
 			switch text := found[1]; {
@@ -123,7 +123,7 @@ func members(of ast.Expr) (names []string) {
 // comparisons consist of are not listed one by one.
 func TestInsideNamesEveryFolder(t *testing.T) {
 	t.Parallel()
-	text := Read(t, "inside.md")
+	text := Read(t, "maintain/inside.md")
 	folders := map[string]bool{}
 	must.OK(t, filepath.WalkDir(Root, func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != Root || entry.Name() == "testdata") {
@@ -158,7 +158,7 @@ var (
 // The picture of inside.md draws the imports that there are, and no others.
 func TestInsideDrawsTheImports(t *testing.T) {
 	t.Parallel()
-	_, picture, _ := strings.Cut(Read(t, "inside.md"), "```mermaid\nflowchart")
+	_, picture, _ := strings.Cut(Read(t, "maintain/inside.md"), "```mermaid\nflowchart")
 	picture, _, _ = strings.Cut(picture, "\n```\n")
 	rooms := map[string]string{} // by folder
 	for _, found := range node.FindAllStringSubmatch(picture, -1) {

@@ -41,7 +41,7 @@ func TestKeyfuncsNamesItsConstructors(t *testing.T) {
 	t.Parallel()
 	face := must.Get(os.ReadFile(filepath.Join(Root, "api/keyfuncs.txt")))(t)
 	doc := must.Get(os.ReadFile(filepath.Join(Root, "keyfuncs/doc.go")))(t)
-	page := Read(t, "keys.md") + Read(t, "exemptions.md") + Read(t, "proxies.md")
+	page := Read(t, "use/keys.md") + Read(t, "use/exemptions.md") + Read(t, "run/proxies.md")
 	names := makesKey.FindAllStringSubmatch(string(face), -1)
 	for _, found := range names {
 		if !strings.Contains(string(doc), "["+found[1]+"]") {

@@ -2,10 +2,12 @@ package documents
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,7 +21,7 @@ var (
 	heading    = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
 	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 	noSlug     = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
-	inComment  = regexp.MustCompile(`\bdocs/[\w-]+\.(?:md|svg)(?:#[\w-]+)?`)
+	inComment  = regexp.MustCompile(`\bdocs/(?:[\w-]+/)*[\w.-]+\.(?:md|svg|png|json)(?:#[\w-]+)?`)
 	goCommand  = regexp.MustCompile(`\bgo (?:-C (\S+) )?(?:run|test|build) [^\n` + "`" + `]*`)
 	makeGoal   = regexp.MustCompile("(?:^|`)make ([a-z-]+)")
 )
@@ -55,11 +57,12 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// The comments, errors and log lines that name a document name one that exists.
+// The comments, errors and log lines that name a document name one that exists. So do alerts, units of
+// systemd, scripts and the text of pages.
 func TestSourcesNameDocumentsThatExist(t *testing.T) {
 	t.Parallel()
 	names := 0
-	Sources(t, ".go", func(file, source string) {
+	look := func(file, source string) {
 		if !strings.Contains(source, "docs/") {
 			return // the expression is slow
 		}
@@ -69,10 +72,34 @@ func TestSourcesNameDocumentsThatExist(t *testing.T) {
 				t.Errorf("%s: %v", file, err)
 			}
 		}
-	})
-	if names < 5 {
+	}
+	Sources(t, ".go", look)
+	for _, folder := range []string{"", ".github", "deploy", "docs", "inspect", "scripts", "service"} {
+		others(t, folder, look)
+	}
+	if names < 200 {
 		t.Errorf("only %d documents are named", names)
 	}
+}
+
+// others calls look with the text files of a folder, and of those within it, that are not Go. Of the root it
+// takes the files alone.
+func others(t *testing.T, folder string, look func(file, text string)) {
+	t.Helper()
+	root := filepath.Join(Root, folder)
+	must.OK(t, filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (folder == "" && file != root || slices.Contains(elsewhere, entry.Name())):
+			return fs.SkipDir
+		case entry.IsDir() || slices.Contains([]string{".go", ".png", ".svg"}, filepath.Ext(file)):
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		look(file, string(text))
+		return err
+	}))
 }
 
 // leads returns an error unless target, a path from the root, exists. A fragment has to be
@@ -171,7 +198,7 @@ func holdsGo(folder string) bool {
 // The index of docs names every page, and that of examples every program.
 func TestIndexesAreComplete(t *testing.T) {
 	t.Parallel()
-	for index, pattern := range map[string]string{"docs/README.md": "*.md", "examples/README.md": "*/main.go"} {
+	for index, pattern := range map[string]string{"docs/README.md": "*/*.md", "examples/README.md": "*/main.go"} {
 		text, err := os.ReadFile(filepath.Join(Root, index))
 		if err != nil {
 			t.Error(err)
@@ -179,13 +206,14 @@ func TestIndexesAreComplete(t *testing.T) {
 		}
 		entries := must.Get(filepath.Glob(filepath.Join(Root, path.Dir(index), pattern)))(t)
 		for _, entry := range entries {
-			name := filepath.Base(entry)
-			if name == "main.go" {
-				name = filepath.Base(filepath.Dir(entry))
-			}
-			if name != "README.md" && !strings.Contains(string(text), "("+name+")") {
+			name, _ := filepath.Rel(filepath.Join(Root, path.Dir(index)), entry)
+			name = strings.TrimSuffix(filepath.ToSlash(name), "/main.go")
+			if !strings.Contains(string(text), "("+name+")") {
 				t.Errorf("%s has no link to %s", index, name)
 			}
+		}
+		if len(entries) < 10 {
+			t.Errorf("%s has only %d entries", index, len(entries))
 		}
 	}
 }

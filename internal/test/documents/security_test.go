@@ -10,7 +10,7 @@ import (
 // Every entry of the threat model names a test that exists.
 func TestSecurityNamesItsTests(t *testing.T) {
 	t.Parallel()
-	if rows := rowsNameTests(t, Read(t, "security.md")); rows < 70 {
+	if rows := rowsNameTests(t, Read(t, "run/security.md")); rows < 70 {
 		t.Errorf("the threat model has %d entries", rows)
 	}
 }
@@ -18,7 +18,7 @@ func TestSecurityNamesItsTests(t *testing.T) {
 // Every promise of compatibility names a test that exists.
 func TestCompatibilityNamesItsTests(t *testing.T) {
 	t.Parallel()
-	if rows := rowsNameTests(t, Read(t, "compatibility.md")); rows < 10 {
+	if rows := rowsNameTests(t, Read(t, "run/compatibility.md")); rows < 10 {
 		t.Errorf("the page on compatibility has %d promises", rows)
 	}
 }

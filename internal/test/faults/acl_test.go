@@ -17,13 +17,13 @@ import (
 
 var aclLine = regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`)
 
-// documented returns the rules of the ACL line in docs/redis.md.
+// documented returns the rules of the ACL line in docs/run/redis.md.
 func documented(t *testing.T) []string {
 	t.Helper()
-	text := must.Get(os.ReadFile("../../../docs/redis.md"))(t)
+	text := must.Get(os.ReadFile("../../../docs/run/redis.md"))(t)
 	found := aclLine.FindAllStringSubmatch(string(text), -1)
 	if len(found) != 1 {
-		t.Fatalf("docs/redis.md has %d ACL lines, want one", len(found))
+		t.Fatalf("docs/run/redis.md has %d ACL lines, want one", len(found))
 	}
 	return strings.Fields(found[0][1])
 }

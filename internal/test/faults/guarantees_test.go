@@ -7,10 +7,10 @@ import (
 	"github.com/weblimit/weblimit/internal/test/documents"
 )
 
-// docs/guarantees.md and these tests name each other.
+// docs/run/guarantees.md and these tests name each other.
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	t.Parallel()
-	references := documents.References(documents.Read(t, "guarantees.md") + documents.Read(t, "redis.md"))
+	references := documents.References(documents.Read(t, "run/guarantees.md") + documents.Read(t, "run/redis.md"))
 	documents.Exist(t, references)
 	if len(references) < 20 {
 		t.Errorf("the documents name %d tests", len(references))

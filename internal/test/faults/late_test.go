@@ -55,7 +55,7 @@ func (l *lateness) between(from, to time.Time) (sum time.Duration) {
 }
 
 // less returns what is left of a time that something took without what the process was late. A
-// process that was late may take more time once: half the deadline and 400 ms, as docs/guarantees.md says.
+// process that was late may take more time once: half the deadline and 400 ms, as docs/run/guarantees.md says.
 func (l *lateness) less(began time.Time, took, deadline time.Duration) time.Duration {
 	lost := l.between(began, began.Add(took))
 	if lost > 0 {

@@ -22,7 +22,7 @@ import (
 
 var usedMemory = regexp.MustCompile(`(?m)^used_memory:(\d+)`)
 
-// The memory of a million clients: docs/redis.md has the table.
+// The memory of a million clients: docs/run/redis.md has the table.
 func TestMemoryOfRedisPerClient(t *testing.T) {
 	t.Parallel()
 	edge.AwayFrom(24*time.Hour, 3*time.Minute) // at its end values of windows of a day and a month expire
@@ -89,7 +89,7 @@ func redisMemory(t *testing.T, client *redis.Client) int64 {
 	return n
 }
 
-// The memory of a million operations that are charged once; see docs/redis.md.
+// The memory of a million operations that are charged once; see docs/run/redis.md.
 func TestMemoryOfRedisPerOperation(t *testing.T) {
 	t.Parallel()
 	operations := long.Rounds(3_000, 100_000)

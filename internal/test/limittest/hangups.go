@@ -343,7 +343,7 @@ func serverTimeOuts(e *env) {
 	}
 }
 
-// chargedThenGone is the chat of docs/beyond-counting.md: the client pays for the tokens that the model
+// chargedThenGone is the chat of docs/use/beyond-counting.md: the client pays for the tokens that the model
 // has written, even if it has left.
 func chargedThenGone(e *env) {
 	const estimate, spent, quota = 100, 300, 1000

@@ -8,7 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// The figures of docs/algorithms.md compare the same quota: ten in a minute.
+// The figures of docs/choose/algorithms.md compare the same quota: ten in a minute.
 const quota = 10
 
 var midnight = time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC) // an edge of every window

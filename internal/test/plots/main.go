@@ -1,8 +1,8 @@
-// Plots draws the figures of docs/algorithms.md, docs/rollout.md, docs/where.md and README.md from the code that they are
+// Plots draws the figures of docs/choose/algorithms.md, docs/run/rollout.md, docs/choose/where.md and README.md from the code that they are
 // about, and prints what these pages say of them: the rows of tables, and the figures with
 // their texts.
 //
-//	go run ./internal/test/plots -o docs
+//	go run ./internal/test/plots -o docs/pictures
 //
 // make plots does it. A test fails when docs is not what the code draws and prints.
 package main
@@ -21,17 +21,17 @@ import (
 )
 
 func main() {
-	docs := flag.String("o", "docs", "the folder of the documents")
+	folder := flag.String("o", "docs/pictures", "the folder of the pictures")
 	flag.Parse()
 	all := figures()
 	for name, d := range all {
-		if err := os.WriteFile(filepath.Join(*docs, name), []byte(d.svg), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(*folder, name), []byte(d.svg), 0o644); err != nil {
 			log.Fatal(err)
 		}
 	}
 	fmt.Println(strings.Join(slices.Concat(integersTable(), headersTable()), "\n"))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Println(all[name].markdown(name))
+		fmt.Println(all[name].markdown("../pictures/" + name))
 	}
 }
 
@@ -48,16 +48,16 @@ func finish(f *figure.Figure, title, about string) drawing {
 // markdown returns the line that shows the figure on a page.
 func (d drawing) markdown(path string) string { return "![" + d.about + "](" + path + ")" }
 
-// figures returns the figures by their paths in docs.
+// figures returns the figures by their names in docs/pictures.
 func figures() map[string]drawing {
 	all := map[string]drawing{
-		"overview.svg":         drawOverview(),
-		"plots/comparison.svg": drawComparison(),
-		"plots/rollout.svg":    drawRollout(),
-		"where.svg":            drawWhere(),
+		"overview.svg":   drawOverview(),
+		"comparison.svg": drawComparison(),
+		"rollout.svg":    drawRollout(),
+		"where.svg":      drawWhere(),
 	}
 	for _, a := range algorithms() {
-		all["plots/"+a.file] = a.draw()
+		all[a.file] = a.draw()
 	}
 	return all
 }

@@ -18,18 +18,21 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
+// pictures is the folder of the figures.
+const pictures = documents.Root + "/docs/pictures/"
+
 // The figures in docs are those that the code draws.
 func TestTheFiguresAreCheckedIn(t *testing.T) {
 	t.Parallel()
 	drawn := figures()
 	for name, d := range drawn {
-		if documents.Read(t, name) != d.svg {
-			t.Errorf("docs/%s is not what the code draws: run make plots and look at it", name)
+		if documents.Read(t, "pictures/"+name) != d.svg {
+			t.Errorf("docs/pictures/%s is not what the code draws: run make plots and look at it", name)
 		}
 	}
-	found := must.Get(filepath.Glob(documents.Root + "/docs/plots/*"))(t)
-	for _, file := range found {
-		if _, ok := drawn["plots/"+filepath.Base(file)]; !ok {
+	drawnElsewhere := []string{"dashboard.svg", "prefetch.svg"} // by make screenshots and by internal/test/prefetchsim/plot
+	for _, file := range must.Get(filepath.Glob(pictures + "*.svg"))(t) {
+		if name := filepath.Base(file); drawn[name].svg == "" && !slices.Contains(drawnElsewhere, name) {
 			t.Errorf("%s is a figure that nothing draws", file)
 		}
 	}
@@ -39,16 +42,12 @@ func TestTheFiguresAreCheckedIn(t *testing.T) {
 // nothing from elsewhere.
 func TestFiguresAreSafeAndReadable(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(documents.Root + "/docs/*.svg")
+	files, err := filepath.Glob(pictures + "*.svg")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	inPlots, err := filepath.Glob(documents.Root + "/docs/plots/*.svg")
-	if err != nil || len(inPlots) == 0 {
-		t.Fatal(inPlots, err)
-	}
 	known := strings.Fields("svg title desc style rect text line polyline polygon circle")
-	for _, name := range append(files, inPlots...) {
+	for _, name := range files {
 		source := must.Get(os.ReadFile(name))(t)
 		svg := string(source)
 		elements := map[string]int{}
@@ -98,7 +97,7 @@ func TestAttackersReachTheBoundAndNoMore(t *testing.T) {
 	}
 }
 
-// The numbers that docs/algorithms.md has beside those of the figures.
+// The numbers that docs/choose/algorithms.md has beside those of the figures.
 func TestNumbersOfThePage(t *testing.T) {
 	t.Parallel()
 	r := newRun(core.PerMinute(quota).Burst(2), midnight)
@@ -117,27 +116,27 @@ func TestNumbersOfThePage(t *testing.T) {
 	}
 }
 
-// docs/algorithms.md shows every figure with the text that the code gives it, and the rows of
+// docs/choose/algorithms.md shows every figure with the text that the code gives it, and the rows of
 // its tables are those that the code prints.
 func TestThePageIsWhatTheCodePrints(t *testing.T) {
 	t.Parallel()
-	page := documents.Read(t, "algorithms.md")
+	page := documents.Read(t, "choose/algorithms.md")
 	rows := slices.Concat(integersTable(), headersTable())
 	for name, d := range figures() {
 		switch name {
 		case "overview.svg":
-		case "plots/rollout.svg", "where.svg":
-			other := map[string]string{"plots/rollout.svg": "rollout.md", "where.svg": "where.md"}[name]
-			if row := d.markdown(name); !strings.Contains(documents.Read(t, other), "\n"+row+"\n") {
+		case "rollout.svg", "where.svg":
+			other := map[string]string{"rollout.svg": "run/rollout.md", "where.svg": "choose/where.md"}[name]
+			if row := d.markdown("../pictures/" + name); !strings.Contains(documents.Read(t, other), "\n"+row+"\n") {
 				t.Errorf("docs/%s lacks this line, see make plots:\n%s", other, row)
 			}
 		default:
-			rows = append(rows, d.markdown(name))
+			rows = append(rows, d.markdown("../pictures/"+name))
 		}
 	}
 	for _, row := range rows {
 		if !strings.Contains(page, "\n"+row+"\n") {
-			t.Errorf("docs/algorithms.md lacks this line, see make plots:\n%s", row)
+			t.Errorf("docs/choose/algorithms.md lacks this line, see make plots:\n%s", row)
 		}
 	}
 }
@@ -146,7 +145,7 @@ func TestThePageIsWhatTheCodePrints(t *testing.T) {
 func TestTheOverviewHasItsText(t *testing.T) {
 	t.Parallel()
 	readme := must.Get(os.ReadFile(filepath.Join(documents.Root, "README.md")))(t)
-	const path = "docs/overview.svg"
+	const path = "docs/pictures/overview.svg"
 	if want := drawOverview().markdown(path); strings.Contains(string(readme), path) && !strings.Contains(string(readme), want) {
 		t.Errorf("README.md shows the overview without this text:\n%s", want)
 	}
@@ -161,7 +160,7 @@ func TestEveryAlgorithmHasAFigure(t *testing.T) {
 	}
 	for _, a := range store.Algorithms() {
 		if !drawn[a] && a != store.Ledger {
-			t.Errorf("no figure of docs/algorithms.md draws the %v", a)
+			t.Errorf("no figure of docs/choose/algorithms.md draws the %v", a)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// integersTable returns the rows of docs/algorithms.md that show with which integers a limit
+// integersTable returns the rows of docs/choose/algorithms.md that show with which integers a limit
 // counts.
 func integersTable() []string {
 	var rows []string
@@ -41,7 +41,7 @@ func grouped(n int64) string {
 	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
 }
 
-// headersTable returns the rows of docs/algorithms.md that show what a client reads: half-way
+// headersTable returns the rows of docs/choose/algorithms.md that show what a client reads: half-way
 // through a minute it sends three requests at once, and then more until it is denied.
 func headersTable() []string {
 	var rows []string

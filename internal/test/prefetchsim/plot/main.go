@@ -1,7 +1,7 @@
-// Plot simulates prefetching by 1, 10, 100 and 1,000 instances, draws docs/prefetch.svg
+// Plot simulates prefetching by 1, 10, 100 and 1,000 instances, draws docs/pictures/prefetch.svg
 // and prints the figures as a table:
 //
-//	go run ./internal/test/prefetchsim/plot -o docs/prefetch.svg
+//	go run ./internal/test/prefetchsim/plot -o docs/pictures/prefetch.svg
 package main
 
 import (
@@ -33,7 +33,7 @@ var algorithms = []struct {
 type outcomes [][]prefetchsim.Outcome
 
 func main() {
-	out := flag.String("o", "docs/prefetch.svg", "where the plot goes")
+	out := flag.String("o", "docs/pictures/prefetch.svg", "where the plot goes")
 	flag.Parse()
 	results, err := simulate(1.2)
 	if err != nil {
