@@ -24,6 +24,8 @@ VULNDB ?= https://vuln.go.dev
 UPDATE ?=
 # make compare: the commit to compare the working tree with.
 COMMIT ?= HEAD
+# make house: the commit to print figures of beside those of the working tree.
+BASE ?=
 # make microbench: which benchmarks. make fuzz: time per target.
 BENCH ?= .
 FUZZTIME ?= 10s
@@ -46,7 +48,7 @@ TREE ?=
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: mutants help check installed test newest long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove fuzz raw cover release
+.PHONY: mutants help check installed test newest long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove fuzz raw cover house release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -205,6 +207,9 @@ cover: ## print the coverage of the main module; coverage.out has the lines
 	@scripts/install-redis
 	go test -coverpkg=./... -coverprofile=coverage.out $(TESTFLAGS) ./...
 	go tool cover -func=coverage.out | tail -n 1
+
+house: ## print figures of the structure: lines, arrows, exported names, copies; BASE=commit prints before and after
+	@go run ./internal/test/house $(if $(BASE),-base '$(BASE)')
 
 release: ## release VERSION=v1.2.3: check, test, commit and tag, here; nothing is pushed
 	scripts/release $(VERSION)

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
+)
+
+// reasons say why a function of the product has more than 60 lines.
+var reasons = map[string]string{
+	"cmd/weblimit/quotanotices.go: app.adjustCommand":    "flags of one command, and what it does with them",
+	"cmd/weblimit/quotanotices.go: app.notices":          "flags of one command, and what it does with them",
+	"cmd/weblimit/quotanotices.go: app.redeliverCommand": "flags of one command, and what it does with them",
+	"cmd/weblimit/quotausage.go: app.statementCommand":   "flags of one command, and what it does with them",
+	"cmd/weblimitd/options.go: newOptions":               "one flag after the other, in the order of the help",
+	"cmd/weblimitd/run.go: daemon.loop":                  "one select over all that can happen to the process: its cases share the state of drain and reload",
+	"core/call.go: limit.ask":                            "each request's path through one limit: its order is what decides, and a call for each step would cost every request",
+	"core/limiter.go: build":                             "one step after the other, each of which needs the one before",
+	"core/validate.go: Limit.validate":                   "one check after the other, in the order in which users are told",
+	"fiber3limit/routes.go: newTable":                    "the same as in fiberlimit",
+	"policy/limit.go: scope.limit":                       "one field of a policy file after the other",
+	"quota/pgflush.go: pgLedger.write":                   "one transaction, whose statements share their order",
+	"quota/reconcile.go: Book.compare":                   "one page of the ledger through all its steps",
+	"service/client/client.go: Client.complete":          "one setting after the other",
+}
+
+// A long function is split along its ideas, or says here why it is easier to read in one piece.
+func TestLongFunctionsHaveAReason(t *testing.T) {
+	t.Parallel()
+	h := must.Get(read(os.DirFS(documents.Root)))(t)
+	found := h.functions()
+	for _, r := range found.rows {
+		if reasons[r.name] == "" {
+			t.Errorf("%s has %d lines. Split it along its ideas, or give a reason here why more than %d are easier to read in one piece", r.name, r.values[0], longest)
+		}
+	}
+	for name := range reasons {
+		if found.find(name) == nil {
+			t.Errorf("%s is not long, and needs no reason", name)
+		}
+	}
+	if len(h.rooms) < 30 {
+		t.Errorf("read %d rooms only", len(h.rooms))
+	}
+}
