@@ -48,7 +48,7 @@ TREE ?=
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: mutants help check installed test newest long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove fuzz raw cover house release
+.PHONY: mutants help check installed test newest long again test-times servers ports api twins plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove fuzz raw cover house release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -116,6 +116,9 @@ ports: ## run the tests of what counts on 386, type-check all modules that users
 
 api: ## write the lists of exported names in api/, after an intended change
 	go test -run TestFace ./internal/test/api -update
+
+twins: ## write the adapters of Echo 5 and Fiber 3 from those of Echo 4 and Fiber 2
+	go test -count 1 -run TestCopies ./internal/test/twins -update
 
 plots: ## draw the figures of docs from the code and print their tables; half a minute
 	go run ./internal/test/plots -o docs/pictures

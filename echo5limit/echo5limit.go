@@ -1,3 +1,5 @@
+// Code generated from echolimit/echolimit.go by make twins; DO NOT EDIT.
+
 package echo5limit
 
 import (
@@ -53,6 +55,7 @@ func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
 	if len(config) == 1 {
 		h.config = config[0]
 	}
+	// Echo 4 calls this once per request where it is for e.Use or e.Pre.
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error { return h.handle(c, next) }
 	}
@@ -61,7 +64,7 @@ func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
 // FromContext returns the decision on the request, if there are several limiters that of the one
 // nearest to the handler. It returns false if no limiter decided the request,
 // or only limiters with [Config.NoContext].
-// Code that has no echo.Context gets it from the context of c.Request(), by
+// Code that has no *echo.Context gets it from the context of c.Request(), by
 // [core.FromContext].
 func FromContext(c *echo.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request().Context())
@@ -84,12 +87,14 @@ func Deny(c *echo.Context, d core.Decision) error {
 type handler struct {
 	limiter *adapter.Limiter
 	config  Config
+	place   place
 }
 
 func (h *handler) handle(c *echo.Context, next echo.HandlerFunc) error {
 	if h.config.Skip != nil && h.config.Skip(c) {
 		return next(c)
 	}
+	next = h.place.watch(c, next)
 	d := h.decide(c)
 	switch {
 	case h.limiter.Reserved(d):
@@ -109,21 +114,23 @@ func (h *handler) handle(c *echo.Context, next echo.HandlerFunc) error {
 // decision, and a hook that writes nothing and returns no error is answered for as usual. A
 // response that is not Echo's is left to the hook.
 func (config *Config) denied(c *echo.Context, d *core.Decision) error {
-	response, foreign := echo.UnwrapResponse(c.Response())
-	if foreign == nil {
-		response.Status = d.Status()
+	if own := responseOf(c); own != nil {
+		own.Status = d.Status()
 	}
 	err := config.Denied(c, *d)
-	if err == nil && foreign == nil && !response.Committed {
+	if own := responseOf(c); err == nil && own != nil && !own.Committed {
 		stdhttp.Deny(c.Response(), c.Request(), d)
 	}
 	return err
 }
 
 func (h *handler) decide(c *echo.Context) *core.Decision {
-	in := acquire(c)
-	d, r := in.memory.Decide(h.limiter, in, c.Request(), c.Response().Header(), h.config.NoContext)
+	in := acquire(c, &h.place)
+	asked := in.HTTPRequest()
+	d, r := in.memory.Decide(h.limiter, in, asked, c.Response().Header(), h.config.NoContext)
 	in.release()
-	c.SetRequest(r)
+	if r != asked {
+		c.SetRequest(r)
+	}
 	return d
 }

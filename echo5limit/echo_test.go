@@ -1,3 +1,5 @@
+// Code generated from echolimit/echo_test.go by make twins; DO NOT EDIT.
+
 package echo5limit_test
 
 import (
@@ -10,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
-// TestEcho is what this adapter has in common with that of Echo 4.
+// TestEcho is what this adapter has in common with that of another major.
 func TestEcho(t *testing.T) { echotest.Run(t, framework) }
 
 var build = echotest.Build(framework, echotest.Default)

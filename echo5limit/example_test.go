@@ -1,3 +1,5 @@
+// Code generated from echolimit/example_test.go by make twins; DO NOT EDIT.
+
 package echo5limit_test
 
 import (

@@ -1,7 +1,8 @@
+// Code generated from echolimit/framework_test.go by make twins; DO NOT EDIT.
+
 package echo5limit_test
 
 import (
-	"log/slog"
 	"net/http"
 
 	"github.com/labstack/echo/v5"
@@ -14,10 +15,10 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-var framework echotest.Framework[ctx, echo.MiddlewareFunc] = echo5{}
+var framework echotest.Framework[ctx, echo.MiddlewareFunc] = major{}
 
-// echo5 is Echo 5.
-type echo5 struct{}
+// major is this major of Echo.
+type major struct{}
 
 type (
 	ctx     = *echo.Context
@@ -25,56 +26,19 @@ type (
 	handler = func(ctx) error
 )
 
-func (echo5) Name() string { return "echo5limit" }
+func (major) Name() string { return "echo5limit" }
 
-func (echo5) App(o echotest.Options[ctx]) echotest.App[ctx, echo.MiddlewareFunc] {
-	e := echo.New()
-	e.Logger = slog.New(slog.DiscardHandler) // of Recover
-	if o.ErrorHandler != nil {
-		e.HTTPErrorHandler = func(c ctx, err error) { o.ErrorHandler(err, c) }
-	}
-	switch o.Address {
-	case echotest.Direct:
-		e.IPExtractor = echo.ExtractIPDirect()
-	case echotest.Trusting:
-		e.IPExtractor = echo.LegacyIPExtractor() // which was the default of Echo 4
-	}
-	return app{e}
-}
+func (major) Response(c ctx) http.ResponseWriter { return c.Response() }
 
-func (echo5) Error(status int, text string) error {
-	return echo.NewHTTPError(status, text)
-}
-
-func (echo5) Response(c ctx) http.ResponseWriter { return c.Response() }
-
-func (echo5) Sent(c ctx) (status int, size int64, committed bool) {
-	r, err := echo.UnwrapResponse(c.Response())
-	if err != nil {
-		panic(err)
-	}
-	return r.Status, r.Size, r.Committed
-}
-
-func (echo5) Middleware(f func(ctx, func(ctx) error) error) echo.MiddlewareFunc {
+func (major) Middleware(f func(ctx, func(ctx) error) error) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c ctx) error { return f(c, next) }
 	}
 }
 
-func (echo5) Recover() echo.MiddlewareFunc             { return middleware.Recover() }
-func (echo5) Gzip() echo.MiddlewareFunc                { return middleware.Gzip() }
-func (echo5) BodyLimit1K() echo.MiddlewareFunc         { return middleware.BodyLimit(1024) }
-func (echo5) RemoveTrailingSlash() echo.MiddlewareFunc { return middleware.RemoveTrailingSlash() }
-
-func (echo5) KeyAuth(lookup string, valid func(string) bool) echo.MiddlewareFunc {
-	return middleware.KeyAuthWithConfig(middleware.KeyAuthConfig{
-		KeyLookup: lookup,
-		Validator: func(_ ctx, key string, _ middleware.ExtractorSource) (bool, error) { return valid(key), nil },
-
-		AllowedCheckLimit: 8,
-	})
-}
+func (major) Recover() echo.MiddlewareFunc             { return middleware.Recover() }
+func (major) Gzip() echo.MiddlewareFunc                { return middleware.Gzip() }
+func (major) RemoveTrailingSlash() echo.MiddlewareFunc { return middleware.RemoveTrailingSlash() }
 
 // exported is what the package exports.
 var exported = limittest.Adapter[echo.MiddlewareFunc, echo5limit.Config, *echo5limit.Settings, *echo5limit.Guard]{
@@ -84,32 +48,32 @@ var exported = limittest.Adapter[echo.MiddlewareFunc, echo5limit.Config, *echo5l
 	},
 }
 
-func (echo5) Limit(store core.Store, limits ...core.Limit) echo.MiddlewareFunc {
+func (major) Limit(store core.Store, limits ...core.Limit) echo.MiddlewareFunc {
 	return echo5limit.Limit(store, limits...)
 }
 
-func (echo5) New(limiter *core.Limiter, own config) echo.MiddlewareFunc {
+func (major) New(limiter *core.Limiter, own config) echo.MiddlewareFunc {
 	return echo5limit.New(limiter, echo5limit.Config(own))
 }
 
-func (echo5) Guard(c core.Config, own config, limits ...core.Limit) echotest.Guard[ctx] {
+func (major) Guard(c core.Config, own config, limits ...core.Limit) echotest.Guard[ctx] {
 	return echo5limit.With(c, echo5limit.Config(own)).Guard(limits...)
 }
 
-func (echo5) Of(layers ...limittest.Layer) []echo.MiddlewareFunc {
+func (major) Of(layers ...limittest.Layer) []echo.MiddlewareFunc {
 	return exported.Middleware(layers...)
 }
 
-func (echo5) GuardOf(s *limittest.Settings, limits ...core.Limit) any {
+func (major) GuardOf(s *limittest.Settings, limits ...core.Limit) any {
 	return exported.Guard(s, limits...)
 }
 
-func (echo5) FromContext(c ctx) (core.Decision, bool) { return echo5limit.FromContext(c) }
-func (echo5) Charge(c ctx, n int64, limits ...string) error {
+func (major) FromContext(c ctx) (core.Decision, bool) { return echo5limit.FromContext(c) }
+func (major) Charge(c ctx, n int64, limits ...string) error {
 	return echo5limit.Charge(c, n, limits...)
 }
-func (echo5) Key(kind string, f func(ctx) string) keyfuncs.Func { return echo5limit.Key(kind, f) }
-func (echo5) Matches(f func(ctx) bool) keyfuncs.Condition       { return echo5limit.Matches(f) }
+func (major) Key(kind string, f func(ctx) string) keyfuncs.Func { return echo5limit.Key(kind, f) }
+func (major) Matches(f func(ctx) bool) keyfuncs.Condition       { return echo5limit.Matches(f) }
 
 // app is an echotest.App.
 type app struct{ *echo.Echo }

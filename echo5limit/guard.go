@@ -1,3 +1,5 @@
+// Code generated from echolimit/guard.go by make twins; DO NOT EDIT.
+
 package echo5limit
 
 import (
@@ -58,10 +60,10 @@ func (g *Guard) Allow(c *echo.Context, key string, cost int64) (ok bool, err err
 	if g.config.Skip != nil && g.config.Skip(c) {
 		return true, nil
 	}
-	in := acquire(c)
+	in := acquire(c, handlers)
 	d := g.guard.Decide(in, key, cost)
 	in.release()
-	if response, err := echo.UnwrapResponse(c.Response()); err == nil && response.Committed {
+	if own := responseOf(c); own != nil && own.Committed {
 		return d.Allowed, nil
 	}
 	var hook func()

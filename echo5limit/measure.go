@@ -1,3 +1,5 @@
+// Code generated from echolimit/measure.go by make twins; DO NOT EDIT.
+
 package echo5limit
 
 import (
@@ -14,14 +16,15 @@ func Measure(load *core.Load) echo.MiddlewareFunc {
 	if load == nil {
 		panic("weblimit: echo5limit.Measure: the load is nil")
 	}
+	var where place
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
-			in := acquire(c)
+			in := acquire(c, &where)
 			work := adapter.Begin(load, in)
 			in.release()
 			defer work.End() // also if the handler panics
 			stdhttp.MeasureBody(work, c.Request())
-			c.SetResponse(stdhttp.MeasureWriter(work, c.Response()))
+			setWriter(c, stdhttp.MeasureWriter(work, writerOf(c)))
 			return next(c)
 		}
 	}

@@ -1,3 +1,5 @@
+// Code generated from echolimit/native.go by make twins; DO NOT EDIT.
+
 package echo5limit
 
 import (

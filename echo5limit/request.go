@@ -1,7 +1,8 @@
+// Code generated from echolimit/request.go by make twins; DO NOT EDIT.
+
 package echo5limit
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/labstack/echo/v5"
@@ -15,6 +16,7 @@ import (
 type request struct {
 	stdhttp.Request
 	c      *echo.Context
+	place  *place
 	memory stdhttp.Memory
 }
 
@@ -24,15 +26,15 @@ var _ keyfuncs.Request = (*request)(nil)
 var requests = sync.Pool{New: func() any { return new(request) }}
 
 // acquire returns c as keys read it, until release.
-func acquire(c *echo.Context) *request {
+func acquire(c *echo.Context, place *place) *request {
 	r := requests.Get().(*request)
-	r.Request, r.c = stdhttp.Of(c.Request()), c
+	r.Request, r.c, r.place = stdhttp.Of(c.Request()), c, place
 	return r
 }
 
 // release forgets c, and keeps r for another request.
 func (r *request) release() {
-	r.Request, r.c = stdhttp.Request{}, nil
+	r.Request, r.c, r.place = stdhttp.Request{}, nil, nil
 	requests.Put(r)
 }
 
@@ -43,27 +45,28 @@ func (r *request) Route() (template string, known bool) {
 	template = r.c.Path()
 	switch {
 	case template == "":
-		return "", r.routed()
+		return "", r.place.routed(r.c)
 	case r.c.Get(echo.ContextKeyHeaderAllow) != nil:
 		return "", true
 	}
 	return template, true
 }
 
-// routed reports whether Echo has routed a request without a template. Its router then gives it a
-// route for "not found", which has a name; before, in Pre, there is none.
-func (r *request) routed() bool { return r.c.RouteInfo().Name != "" }
-
 // HasRoute is for advice.
 func (r *request) HasRoute(method, template string) bool {
-	return slices.ContainsFunc(r.c.Echo().Router().Routes(), func(route echo.RouteInfo) bool {
-		return route.Path == template && stdhttp.TakesMethod(route.Method, method)
-	})
+	all, complete := routesOf(r.c.Echo())
+	for _, route := range all {
+		if route.Path == template && stdhttp.TakesMethod(route.Method, method) {
+			return true
+		}
+	}
+	return !complete
 }
 
 // EachRoute is for advice.
 func (r *request) EachRoute(yield func(string) bool) {
-	for _, route := range r.c.Echo().Router().Routes() {
+	all, _ := routesOf(r.c.Echo())
+	for _, route := range all {
 		if !yield(route.Method + " " + route.Path) {
 			return
 		}
@@ -71,36 +74,10 @@ func (r *request) EachRoute(yield func(string) bool) {
 }
 
 // RouteRemedy is for advice.
-func (r *request) RouteRemedy() string {
-	return "put the limiter into Use, or on the route, rather than into Pre"
-}
-
-// Param returns a parameter of the path.
-func (r *request) Param(name string) (string, bool) {
-	for _, value := range r.c.PathValues() {
-		if value.Name == name {
-			return value.Value, true
-		}
-	}
-	return "", false
-}
+func (r *request) RouteRemedy() string { return r.place.remedy() }
 
 // FrameworkIP returns the client's address according to Echo, for keyfuncs.Framework.
 func (r *request) FrameworkIP() string { return r.c.RealIP() }
-
-// FrameworkRisk asks Echo's extractor for the address of a forged request, from a peer that no
-// sensible configuration trusts. Without an extractor Echo takes the peer.
-func (r *request) FrameworkRisk() string {
-	e := r.c.Echo()
-	if e == nil || e.IPExtractor == nil {
-		return ""
-	}
-	forged, headers := stdhttp.Forged()
-	if e.IPExtractor(forged) != stdhttp.ForgedIP {
-		return ""
-	}
-	return "Echo's IPExtractor believes " + headers + " from every peer, so ClientIP(Framework()) can be forged; use one that names the proxies, or name them in ClientIP"
-}
 
 // Value looks into Echo's own locals first, whose keys are strings.
 func (r *request) Value(key any) any {

@@ -1,3 +1,5 @@
+// Code generated from echolimit/with.go by make twins; DO NOT EDIT.
+
 package echo5limit
 
 import (

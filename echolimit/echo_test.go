@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
-// TestEcho is what this adapter has in common with that of Echo 5.
+// TestEcho is what this adapter has in common with that of another major.
 func TestEcho(t *testing.T) { echotest.Run(t, framework) }
 
 var build = echotest.Build(framework, echotest.Default)

@@ -17,9 +17,9 @@ type Config struct {
 	// Denied answers a denied request: it sets status and body, and the usual status is
 	// d.Status(). Before, the decision's headers are set, and headers that described the response
 	// of the handler are removed. The middleware returns its error, so that
-	// echo.NewHTTPError(d.Status()) goes to the Echo's HTTPErrorHandler. A body without a status
-	// is sent with d.Status(), and a Denied that writes nothing and returns no error is followed
-	// by [Deny]. Defaults to a body of type application/problem+json.
+	// echo.NewHTTPError(d.Status(), "slow down") goes to the Echo's HTTPErrorHandler. A body
+	// without a status is sent with d.Status(), and a Denied that writes nothing and returns no
+	// error is followed by [Deny]. Defaults to a body of type application/problem+json.
 	Denied func(c echo.Context, d core.Decision) error
 
 	// NoContext leaves the decision out of the request's context, which saves a copy of the request: a
@@ -53,7 +53,7 @@ func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
 	if len(config) == 1 {
 		h.config = config[0]
 	}
-	// Echo calls this once per request where it is for e.Use or e.Pre.
+	// Echo 4 calls this once per request where it is for e.Use or e.Pre.
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error { return h.handle(c, next) }
 	}
@@ -109,11 +109,14 @@ func (h *handler) handle(c echo.Context, next echo.HandlerFunc) error {
 }
 
 // denied has the application's hook answer a denial. A body without a status gets that of the
-// decision, and a hook that writes nothing and returns no error is answered for as usual.
+// decision, and a hook that writes nothing and returns no error is answered for as usual. A
+// response that is not Echo's is left to the hook.
 func (config *Config) denied(c echo.Context, d *core.Decision) error {
-	c.Response().Status = d.Status()
+	if own := responseOf(c); own != nil {
+		own.Status = d.Status()
+	}
 	err := config.Denied(c, *d)
-	if err == nil && !c.Response().Committed {
+	if own := responseOf(c); err == nil && own != nil && !own.Committed {
 		stdhttp.Deny(c.Response(), c.Request(), d)
 	}
 	return err

@@ -58,8 +58,10 @@ func (g *Guard) Allow(c echo.Context, key string, cost int64) (ok bool, err erro
 	if g.config.Skip != nil && g.config.Skip(c) {
 		return true, nil
 	}
-	d := g.decide(c, key, cost)
-	if c.Response().Committed {
+	in := acquire(c, handlers)
+	d := g.guard.Decide(in, key, cost)
+	in.release()
+	if own := responseOf(c); own != nil && own.Committed {
 		return d.Allowed, nil
 	}
 	var hook func()
@@ -68,20 +70,6 @@ func (g *Guard) Allow(c echo.Context, key string, cost int64) (ok bool, err erro
 	}
 	stdhttp.Guard(c.Response(), c.Request(), &d, hook)
 	return d.Allowed, err
-}
-
-// handlers is the place of a guard: behind the router.
-var handlers = func() *place {
-	p := new(place)
-	p.behind.Store(true)
-	return p
-}()
-
-func (g *Guard) decide(c echo.Context, key string, cost int64) core.Decision {
-	in := acquire(c, handlers)
-	d := g.guard.Decide(in, key, cost)
-	in.release()
-	return d
 }
 
 // Limiter returns the limiter that the guard asks, for other code that counts in the same

@@ -22,7 +22,7 @@ func Measure(load *core.Load) echo.MiddlewareFunc {
 			in.release()
 			defer work.End() // also if the handler panics
 			stdhttp.MeasureBody(work, c.Request())
-			c.Response().Writer = stdhttp.MeasureWriter(work, c.Response().Writer)
+			setWriter(c, stdhttp.MeasureWriter(work, writerOf(c)))
 			return next(c)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 //
 //	echolimit.Key("item", func(c echo.Context) string { return c.Param("id") })
 //
-// It is [keyfuncs.Custom] with a echo.Context: kind, escaping and security are as there. The closure must not
+// It is [keyfuncs.Custom] with an echo.Context: kind, escaping and security are as there. The closure must not
 // keep c, which Echo reuses. c.Param is known everywhere but in e.Pre.
 //
 // A limiter with such a key serves this adapter only: another adapter panics at start-up. Where
@@ -26,7 +26,7 @@ func Key(kind string, f func(c echo.Context) string) keyfuncs.Func {
 //
 //	echolimit.Matches(func(c echo.Context) bool { return c.Param("id") == "0" })
 //
-// It is [keyfuncs.Matches] with a echo.Context, and safe as there. It serves this adapter only, like
+// It is [keyfuncs.Matches] with an echo.Context, and safe as there. It serves this adapter only, like
 // [Key]. Where there is no adapter its answer is [keyfuncs.Unknown]: a limit applies, and an
 // exemption does not.
 func Matches(f func(c echo.Context) bool) keyfuncs.Condition { return adapter.Matches(native, f) }

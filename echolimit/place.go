@@ -11,9 +11,16 @@ import (
 // place is learned from the first request with a route.
 type place struct{ inPre, behind atomic.Bool }
 
+// handlers is the place of a guard: behind the router.
+var handlers = func() *place {
+	p := new(place)
+	p.behind.Store(true)
+	return p
+}()
+
 // routed reports whether a request without a route has been routed, as far as that
 // is known.
-func (p *place) routed() bool { return p.behind.Load() }
+func (p *place) routed(echo.Context) bool { return p.behind.Load() }
 
 // watch learns the place from a request, and returns the handler to call next.
 func (p *place) watch(c echo.Context, next echo.HandlerFunc) echo.HandlerFunc {

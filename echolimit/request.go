@@ -1,7 +1,6 @@
 package echolimit
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/labstack/echo/v4"
@@ -44,26 +43,28 @@ func (r *request) Route() (template string, known bool) {
 	template = r.c.Path()
 	switch {
 	case template == "":
-		return "", r.place.routed()
+		return "", r.place.routed(r.c)
 	case r.c.Get(echo.ContextKeyHeaderAllow) != nil:
 		return "", true
 	}
 	return template, true
 }
 
-// HasRoute is for advice. Routers of hosts do not list their routes.
+// HasRoute is for advice.
 func (r *request) HasRoute(method, template string) bool {
-	if len(r.c.Echo().Routers()) > 0 {
-		return true
+	all, complete := routesOf(r.c.Echo())
+	for _, route := range all {
+		if route.Path == template && stdhttp.TakesMethod(route.Method, method) {
+			return true
+		}
 	}
-	return slices.ContainsFunc(r.c.Echo().Routes(), func(route *echo.Route) bool {
-		return route.Path == template && stdhttp.TakesMethod(route.Method, method)
-	})
+	return !complete
 }
 
 // EachRoute is for advice.
 func (r *request) EachRoute(yield func(string) bool) {
-	for _, route := range r.c.Echo().Routes() {
+	all, _ := routesOf(r.c.Echo())
+	for _, route := range all {
 		if !yield(route.Method + " " + route.Path) {
 			return
 		}
@@ -73,27 +74,8 @@ func (r *request) EachRoute(yield func(string) bool) {
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string { return r.place.remedy() }
 
-// Param returns a parameter of the path.
-func (r *request) Param(name string) (string, bool) {
-	return r.c.Param(name), slices.Contains(r.c.ParamNames(), name)
-}
-
 // FrameworkIP returns the client's address according to Echo, for keyfuncs.Framework.
 func (r *request) FrameworkIP() string { return r.c.RealIP() }
-
-// FrameworkRisk asks Echo's extractor for the address of a forged request, from a peer that no
-// sensible configuration trusts.
-func (r *request) FrameworkRisk() string {
-	extract := r.c.Echo().IPExtractor
-	forged, headers := stdhttp.Forged()
-	switch {
-	case extract == nil:
-		return "Echo without an IPExtractor believes " + headers + " from every peer, so ClientIP(Framework()) can be forged; set one, or name the proxies in ClientIP"
-	case extract(forged) == stdhttp.ForgedIP:
-		return "Echo's IPExtractor believes " + headers + " from every peer, so ClientIP(Framework()) can be forged; use one that names the proxies, or name them in ClientIP"
-	}
-	return ""
-}
 
 // Value looks into Echo's own locals first, whose keys are strings.
 func (r *request) Value(key any) any {

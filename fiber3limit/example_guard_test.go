@@ -1,3 +1,5 @@
+// Code generated from fiberlimit/example_guard_test.go by make twins; DO NOT EDIT.
+
 package fiber3limit_test
 
 import (

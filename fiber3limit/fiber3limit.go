@@ -1,3 +1,5 @@
+// Code generated from fiberlimit/fiberlimit.go by make twins; DO NOT EDIT.
+
 package fiber3limit
 
 import (
@@ -159,7 +161,7 @@ func (h *handler) decide(c fiber.Ctx) (_ *core.Decision, lost bool) {
 		ctx = in.kept(ctx)
 		ctx.Context = in.Context()
 		c.SetContext(ctx)
-		c.RequestCtx().SetUserValue(decisionLocal, ctx) // which c.Locals would do, with an allocation
+		c.RequestCtx().SetUserValue(decisionLocal, ctx) // as c.Locals, which allocates in Fiber 3
 	case ctx.Decision.Allowed:
 		in.own = adapter.Context{}
 		in.release()

@@ -1,8 +1,9 @@
+// Code generated from fiberlimit/follow.go by make twins; DO NOT EDIT.
+
 package fiber3limit
 
 import (
 	"github.com/gofiber/fiber/v3"
-	"github.com/valyala/fasthttp"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/fiberhttp"
@@ -26,28 +27,13 @@ func follow(c fiber.Ctx, d *core.Decision) error {
 		f.Settle(o)
 		return err
 	}
-	routed := c.Matched()
+	routed := isRouted(c)
 	ctx.SetUserValue(d, fiberhttp.OnClose(func() { // the response is not reused yet
 		o.Status, o.Hijacked = ctx.Response.StatusCode(), ctx.Hijacked()
-		if !routed && isReset(&ctx.Response) {
+		if !routed && isForgotten(&ctx.Response) {
 			o.Status, o.Canceled = fiber.StatusBadRequest, true
 		}
 		f.Settle(o)
 	}))
 	return err
-}
-
-// isReset reports whether fasthttp has already forgotten a response when it forgets the request. It
-// does so after a request that it could not read: Fiber calls the handlers of Use for it, no route,
-// and answers with an error.
-func isReset(r *fasthttp.Response) bool {
-	if r.StatusCode() != fiber.StatusOK || r.IsBodyStream() || len(r.Body()) > 0 {
-		return false
-	}
-	for name := range r.Header.All() {
-		if string(name) != fiber.HeaderContentType { // which has a default
-			return false
-		}
-	}
-	return true
 }

@@ -1,3 +1,5 @@
+// Code generated from fiberlimit/native.go by make twins; DO NOT EDIT.
+
 package fiber3limit
 
 import (

@@ -1,3 +1,5 @@
+// Code generated from fiberlimit/request.go by make twins; DO NOT EDIT.
+
 package fiber3limit
 
 import (
@@ -29,6 +31,7 @@ type request struct {
 	headers  adapter.HeaderRoom
 	scratch  adapter.Scratch
 	own      adapter.Context // of a decision that ends before the handler runs; see Config.NoContext
+	response fieldSearch     // for fields of other limiters
 }
 
 var (
@@ -40,6 +43,7 @@ var (
 var requests = sync.Pool{New: func() any {
 	r := new(request)
 	r.fields.Init()
+	r.response.init()
 	return r
 }}
 
@@ -58,7 +62,7 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// Context returns the user context: what c.Context returns is reused too.
+// Context returns the user context: the request's own is reused.
 func (r *request) Context() context.Context {
 	if r.context == nil {
 		r.context = r.c.Context()
@@ -103,7 +107,7 @@ func (r *request) find() (template string, known bool) {
 }
 
 // MayReach reports the routes that match after the first, which c.Next reaches. If there are none,
-// it reports the prefixes of handlers of Use, such as app.Static.
+// it reports the prefixes of handlers of Use, such as those for static files.
 func (r *request) MayReach(template string) bool {
 	t := r.routes.table(r.c.App())
 	if r.asked && r.route == "" && t.covers(template, r.c) {
@@ -196,25 +200,4 @@ func (r *request) FrameworkIP() string {
 		return ""
 	}
 	return ip
-}
-
-// FrameworkRisk says whether that address can be forged. Fiber reads ProxyHeader only from proxies
-// that it trusts, but takes the left end of X-Forwarded-For, which the client writes.
-func (r *request) FrameworkRisk() string {
-	config := r.c.App().Config()
-	switch {
-	case config.ProxyHeader == "" || !config.TrustProxy:
-		return ""
-	case http.CanonicalHeaderKey(config.ProxyHeader) == fiber.HeaderXForwardedFor:
-		return "Fiber believes what clients write into X-Forwarded-For, so ClientIP(Framework()) can be forged; name the proxies in ClientIP"
-	case slices.ContainsFunc(config.TrustProxyConfig.Proxies, isEverybody):
-		return "Fiber's TrustProxyConfig trusts every address and so believes " + config.ProxyHeader + " from every peer: ClientIP(Framework()) can be forged; name only the proxies there, or name them in ClientIP"
-	}
-	return ""
-}
-
-// isEverybody reports whether a trusted proxy is a range of all addresses.
-func isEverybody(proxy string) bool {
-	prefix, err := netip.ParsePrefix(proxy)
-	return err == nil && prefix.Bits() == 0
 }

@@ -1,3 +1,5 @@
+// Code generated from fiberlimit/response.go by make twins; DO NOT EDIT.
+
 package fiber3limit
 
 import (
@@ -9,7 +11,6 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
-	"github.com/weblimit/weblimit/internal/fiberhttp"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -35,10 +36,8 @@ func (h header) Add(name, value string) {
 // header returns the header to write a decision to.
 func (r *request) header() core.Header {
 	h := header{&r.c.Response().Header}
-	for name := range h.h.All() {
-		if fiberhttp.IsWritten(name) {
-			return innerHeader{h}
-		}
+	if r.response.finds(h.h) {
+		return innerHeader{h}
 	}
 	return unwritten{h}
 }

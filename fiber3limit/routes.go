@@ -1,3 +1,5 @@
+// Code generated from fiberlimit/routes.go by make twins; DO NOT EDIT.
+
 package fiber3limit
 
 import (
@@ -23,14 +25,14 @@ type routes struct {
 
 // learn looks at the route that answered a request for which no route was found.
 func (r *routes) learn(c fiber.Ctx) {
-	if c.IsAbandoned() {
+	if isAbandoned(c) {
 		return // a handler that has timed out may still change it
 	}
 	t := r.table(c.App())
 	switch e, ok := t.places[c.Route()]; {
 	case ok && !e.prefix:
 		r.rewritten.Store(true)
-	case !ok && t.places != nil: // the application has replaced routes while it serves
+	case replacesRoutes && !ok && t.places != nil: // while the application serves
 		r.forget(c.App())
 	}
 }
@@ -52,8 +54,6 @@ type table struct {
 
 	templates map[string]bool
 	prefixes  map[string]string // of Use and Group, by the templates by which conditions name them
-
-	lastStar int // the position of the last route or handler of Use that is for "*", in any method; else -1
 }
 
 // entry is a route's position among those of its method, and its template.
@@ -88,25 +88,16 @@ func (r *routes) table(app *fiber.App) *table {
 // newTable makes the second app from copies of the first one's routes, which hold everything that
 // Fiber matches by. A last route, which matches every request, ends each search.
 func newTable(app *fiber.App) *table {
-	config := app.Config()
 	t := &table{
 		handlers: app.HandlersCount(),
-		match: fiber.New(fiber.Config{
-			CaseSensitive:  config.CaseSensitive,
-			StrictRouting:  config.StrictRouting,
-			UnescapePath:   config.UnescapePath,
-			RequestMethods: config.RequestMethods,
-
-			DisableHeadAutoRegister: true, // the app has its own by now
-		}),
-		routes: make(map[*fiber.Route]entry),
-		places: make(map[*fiber.Route]entry),
+		match:    fiber.New(matching(app.Config())),
+		routes:   make(map[*fiber.Route]entry),
+		places:   make(map[*fiber.Route]entry),
 
 		templates: make(map[string]bool),
 		prefixes:  make(map[string]string),
-		lastStar:  -1,
 	}
-	t.match.Use("*", stop) // for each method, and so that Handler makes the app ready anew
+	t.match.Use(everything, stop) // for each method, and so that Handler makes the app ready anew
 	stacks := t.match.Stack()
 	all := routesOf(app)
 	for method, stack := range app.Stack() {
@@ -122,9 +113,6 @@ func newTable(app *fiber.App) *table {
 				}
 			}
 			t.places[route] = e
-			if route.Path == star {
-				t.lastStar = max(t.lastStar, i)
-			}
 			if e.prefix {
 				t.prefixes[e.template] = route.Path
 				if route.Path != "/" { // which names one path

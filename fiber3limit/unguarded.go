@@ -1,5 +1,7 @@
 package fiber3limit
 
+import "github.com/gofiber/fiber/v3"
+
 // star is the path of a route or handler of Use that Fiber calls for every request.
 const star = "/*"
 
@@ -8,10 +10,22 @@ const star = "/*"
 // HTTP/1.1". To Fiber that matches what is registered for "*", and nothing else: Use without a path
 // means "/".
 func (r *request) Unguarded() string {
-	t := r.routes.table(r.c.App())
-	here, ok := t.at(r.c)
-	if !ok || !here.prefix || here.position >= t.lastStar || r.c.Route().Path != "/" {
+	here, ok := r.routes.table(r.c.App()).at(r.c)
+	if !ok || !here.prefix || r.c.Route().Path != "/" || here.position >= lastStar(r.c.App()) {
 		return ""
 	}
 	return `requests without a path, such as "OPTIONS * HTTP/1.1", do not pass a limiter in app.Use, but reach what is behind it for "*"; write app.Use("*", limiter)`
+}
+
+// lastStar returns the position of the last route or handler of Use that is for "*", in any method; else -1.
+func lastStar(app *fiber.App) int {
+	last := -1
+	for _, stack := range app.Stack() {
+		for i, route := range stack {
+			if route.Path == star {
+				last = max(last, i)
+			}
+		}
+	}
+	return last
 }

@@ -1,3 +1,5 @@
+// Code generated from fiberlimit/with.go by make twins; DO NOT EDIT.
+
 package fiber3limit
 
 import (

@@ -159,7 +159,7 @@ func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 		ctx = in.kept(ctx)
 		ctx.Context = in.Context()
 		c.SetUserContext(ctx)
-		c.Locals(decisionLocal, ctx)
+		c.Context().SetUserValue(decisionLocal, ctx) // as c.Locals, which allocates in Fiber 3
 	case ctx.Decision.Allowed:
 		in.own = adapter.Context{}
 		in.release()

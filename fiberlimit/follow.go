@@ -25,8 +25,12 @@ func follow(c *fiber.Ctx, d *core.Decision) error {
 		f.Settle(o)
 		return err
 	}
+	routed := isRouted(c)
 	ctx.SetUserValue(d, fiberhttp.OnClose(func() { // the response is not reused yet
 		o.Status, o.Hijacked = ctx.Response.StatusCode(), ctx.Hijacked()
+		if !routed && isForgotten(&ctx.Response) {
+			o.Status, o.Canceled = fiber.StatusBadRequest, true
+		}
 		f.Settle(o)
 	}))
 	return err

@@ -28,9 +28,8 @@ type request struct {
 	context  context.Context // once asked
 	headers  adapter.HeaderRoom
 	scratch  adapter.Scratch
-	own      adapter.Context          // of a decision that ends before the handler runs; see Config.NoContext
-	written  bool                     // found by look
-	look     func(name, value []byte) // made once, since each would be an allocation
+	own      adapter.Context // of a decision that ends before the handler runs; see Config.NoContext
+	response fieldSearch     // for fields of other limiters
 }
 
 var (
@@ -42,7 +41,7 @@ var (
 var requests = sync.Pool{New: func() any {
 	r := new(request)
 	r.fields.Init()
-	r.look = func(name, _ []byte) { r.written = r.written || fiberhttp.IsWritten(name) }
+	r.response.init()
 	return r
 }}
 
@@ -61,7 +60,7 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// Context returns the user context, since the one of c.Context is reused.
+// Context returns the user context: the request's own is reused.
 func (r *request) Context() context.Context {
 	if r.context == nil {
 		r.context = r.c.UserContext()
@@ -106,7 +105,7 @@ func (r *request) find() (template string, known bool) {
 }
 
 // MayReach reports the routes that match after the first, which c.Next reaches. If there are none,
-// it reports the prefixes of handlers of Use, such as app.Static.
+// it reports the prefixes of handlers of Use, such as those for static files.
 func (r *request) MayReach(template string) bool {
 	t := r.routes.table(r.c.App())
 	if r.asked && r.route == "" && t.covers(template, r.c) {
@@ -199,19 +198,4 @@ func (r *request) FrameworkIP() string {
 		return ""
 	}
 	return ip
-}
-
-// FrameworkRisk says whether that address can be forged. Fiber takes the left end of
-// X-Forwarded-For, which the client writes, even from proxies that it trusts.
-func (r *request) FrameworkRisk() string {
-	config := r.c.App().Config()
-	switch {
-	case config.ProxyHeader == "":
-		return ""
-	case http.CanonicalHeaderKey(config.ProxyHeader) == fiber.HeaderXForwardedFor:
-		return "Fiber believes what clients write into X-Forwarded-For, so ClientIP(Framework()) can be forged; name the proxies in ClientIP"
-	case !config.EnableTrustedProxyCheck:
-		return "Fiber believes " + config.ProxyHeader + " from every peer, so ClientIP(Framework()) can be forged; set EnableTrustedProxyCheck, or name the proxies in ClientIP"
-	}
-	return ""
 }

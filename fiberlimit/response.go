@@ -5,6 +5,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
+	"github.com/valyala/fasthttp"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
@@ -12,32 +13,31 @@ import (
 )
 
 // header is a core.Header. It returns copies, and fasthttp copies what it is given.
-type header struct{ c *fiber.Ctx }
+type header struct{ h *fasthttp.ResponseHeader }
 
 var _ core.Header = header{}
 
-func (h header) Get(name string) string { return string(h.c.Response().Header.Peek(name)) }
+func (h header) Get(name string) string { return string(h.h.Peek(name)) }
 
 // Set replaces all lines of a field: by itself fasthttp replaces the first one.
 func (h header) Set(name, value string) {
-	h.c.Response().Header.Del(name)
-	h.c.Response().Header.Set(name, value)
+	h.h.Del(name)
+	h.h.Set(name, value)
 }
 
 // Add sets a field that is not there yet. Names are in canonical form and values
 // without line breaks, so that fasthttp need not see to it.
 func (h header) Add(name, value string) {
-	h.c.Response().Header.SetCanonical(utils.UnsafeBytes(name), utils.UnsafeBytes(value))
+	h.h.SetCanonical(utils.UnsafeBytes(name), utils.UnsafeBytes(value))
 }
 
 // header returns the header to write a decision to.
 func (r *request) header() core.Header {
-	r.written = false
-	r.c.Response().Header.VisitAll(r.look)
-	if r.written {
-		return innerHeader{header{r.c}}
+	h := header{&r.c.Response().Header}
+	if r.response.finds(h.h) {
+		return innerHeader{h}
 	}
-	return unwritten{header{r.c}}
+	return unwritten{h}
 }
 
 // unwritten is a header without fields of limiters: the common case, in which they are not looked for.
@@ -56,12 +56,12 @@ func (h unwritten) Append(name, value string) { h.Add(name, value) }
 type innerHeader struct{ header }
 
 // Del removes all lines of a field.
-func (h innerHeader) Del(name string) { h.c.Response().Header.Del(name) }
+func (h innerHeader) Del(name string) { h.h.Del(name) }
 
 // Values returns all lines of a field.
 func (h header) Values(name string) []string {
 	var values []string
-	for _, value := range h.c.Response().Header.PeekAll(name) {
+	for _, value := range h.h.PeekAll(name) {
 		values = append(values, string(value))
 	}
 	return values
@@ -78,7 +78,7 @@ func clearValidators(c *fiber.Ctx) {
 	for _, name := range stdhttp.StaleHeaders() {
 		c.Response().Header.Del(name)
 	}
-	header{c}.Set(fiber.HeaderCacheControl, "no-store")
+	header{&c.Response().Header}.Set(fiber.HeaderCacheControl, "no-store")
 }
 
 // deny writes a denial, as stdhttp does. fasthttp adds the length, and leaves

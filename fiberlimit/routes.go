@@ -23,9 +23,23 @@ type routes struct {
 
 // learn looks at the route that answered a request for which no route was found.
 func (r *routes) learn(c *fiber.Ctx) {
-	if e, ok := r.table(c.App()).places[c.Route()]; ok && !e.prefix {
-		r.rewritten.Store(true)
+	if isAbandoned(c) {
+		return // a handler that has timed out may still change it
 	}
+	t := r.table(c.App())
+	switch e, ok := t.places[c.Route()]; {
+	case ok && !e.prefix:
+		r.rewritten.Store(true)
+	case replacesRoutes && !ok && t.places != nil: // while the application serves
+		r.forget(c.App())
+	}
+}
+
+// forget drops the table of an app, so that the next request makes it anew.
+func (r *routes) forget(app *fiber.App) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, app)
 }
 
 // table holds the routes of an app, and a second app without handlers that matches requests as the
@@ -72,22 +86,16 @@ func (r *routes) table(app *fiber.App) *table {
 // newTable makes the second app from copies of the first one's routes, which hold everything that
 // Fiber matches by. A last route, which matches every request, ends each search.
 func newTable(app *fiber.App) *table {
-	config := app.Config()
 	t := &table{
 		handlers: app.HandlersCount(),
-		match: fiber.New(fiber.Config{
-			CaseSensitive:  config.CaseSensitive,
-			StrictRouting:  config.StrictRouting,
-			UnescapePath:   config.UnescapePath,
-			RequestMethods: config.RequestMethods,
-		}),
-		routes: make(map[*fiber.Route]entry),
-		places: make(map[*fiber.Route]entry),
+		match:    fiber.New(matching(app.Config())),
+		routes:   make(map[*fiber.Route]entry),
+		places:   make(map[*fiber.Route]entry),
 
 		templates: make(map[string]bool),
 		prefixes:  make(map[string]string),
 	}
-	t.match.Use(stop) // for each method, and so that Handler makes the app ready anew
+	t.match.Use(everything, stop) // for each method, and so that Handler makes the app ready anew
 	stacks := t.match.Stack()
 	all := routesOf(app)
 	for method, stack := range app.Stack() {

@@ -1,7 +1,8 @@
-package fiberlimit
+// Code generated from fiberlimit/suite_test.go by make twins; DO NOT EDIT.
+
+package fiber3limit
 
 import (
-	"net/http"
 	"os"
 	"testing"
 
@@ -11,13 +12,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(fibertest.Main(m, framework)) }
 
-// TestFiber is what this adapter has in common with that of Fiber 3.
+// TestFiber is what this adapter has in common with that of another major.
 func TestFiber(t *testing.T) { fibertest.Run(t, framework) }
 
-var (
-	build       = fibertest.Build(framework)
-	differences = limittest.Differences{RoutesInFront: true, RefusesMethods: http.StatusBadRequest, Fasthttp: true, OnlyHTTP1: true, Blind: true}
-)
+var build = fibertest.Build(framework)
 
 func TestSuite(t *testing.T)    { limittest.Run(t, "fiber", build, differences) }
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
@@ -28,21 +26,3 @@ func TestNewPanicsAtStartUp(t *testing.T) { exported.PanicsAtStartUp(t, framewor
 
 // Without a ProxyHeader Fiber takes the peer for the client.
 func TestFramework(t *testing.T) { limittest.RunFramework(t, build, true) }
-
-func TestFrameworkRisk(t *testing.T) {
-	t.Parallel()
-	type options = fibertest.Options[ctx]
-	proxies := []string{"10.0.0.1"}
-	for _, tt := range []struct {
-		options options
-		risky   bool
-	}{
-		{options{}, false}, // c.IP is the peer
-		{options{ProxyHeader: "X-Forwarded-For"}, true},
-		{options{ProxyHeader: "x-forwarded-for", Proxies: proxies, EnableIPValidation: true}, true},
-		{options{ProxyHeader: "X-Real-IP"}, true},
-		{options{ProxyHeader: "X-Real-IP", Proxies: proxies}, false},
-	} {
-		fibertest.Risk(t, framework, tt.options, tt.risky)
-	}
-}
