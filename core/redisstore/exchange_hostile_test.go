@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
@@ -69,15 +67,6 @@ func TestKeysOfTheExchangeOfAnotherType(t *testing.T) {
 	check.Equal(t, "agreed on, after another wrote a megabyte", string(secret), "0123456789abcdef")
 }
 
-// sent returns how many bytes a server has sent in all.
-func sent(t *testing.T, client *redis.Client) (n int64) {
-	t.Helper()
-	_, rest, _ := strings.Cut(client.Info(t.Context(), "stats").Val(), "total_net_output_bytes:")
-	_, err := fmt.Sscan(rest, &n)
-	must.OK(t, err)
-	return n
-}
-
 // A value that is too long does not leave Redis: it was read first, and left out then.
 func TestValuesThatAreTooLongAreNotRead(t *testing.T) {
 	t.Parallel()
@@ -86,7 +75,7 @@ func TestValuesThatAreTooLongAreNotRead(t *testing.T) {
 	publish(t, e, "a", "of a", time.Minute)
 	publish(t, e, "b", "of b", time.Minute)
 	must.OK(t, client.Set(t.Context(), prefix+"{#exchange}:of:b", strings.Repeat("x", 16<<20), time.Minute).Err())
-	before := sent(t, client)
+	before := work(t, client)["total_net_output_bytes"]
 	check.Slices(t, "collected", collected(t, e), []string{"of a"})
 	must.OK(t, client.Set(t.Context(), prefix+"{#exchange}:instances", strings.Repeat("a 1\n", 1<<20), time.Minute).Err())
 	check.Equal(t, "collected by a long list", len(collected(t, e)), 0)
@@ -103,7 +92,7 @@ func TestValuesThatAreTooLongAreNotRead(t *testing.T) {
 		found = must.Get(swap(t.Context(), []string{"a"}, []string{"mine"}, time.Minute))(t)
 		check.Slices(t, "what is found then", found, []string{"mine"})
 	}
-	if n := sent(t, client) - before; n > 1<<20 {
+	if n := work(t, client)["total_net_output_bytes"] - before; n > 1<<20 {
 		t.Errorf("%d bytes were read", n)
 	}
 }

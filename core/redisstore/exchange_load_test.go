@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
@@ -16,8 +20,10 @@ import (
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
-// A hundred instances that publish as much as one may, every 5 seconds, and a page that collects
-// all of it every 5 seconds, take less than 1 % of one core of Redis:
+// A hundred instances that publish as much as one may, and a page that collects all of it, make Redis run
+// ten commands an instance at most, and carry each snapshot once to it and once from it. How much of a core of Redis that is
+// with an interval of 5 seconds is printed and not judged, since it depends on what else the machine does; on
+// a quiet one it was 0.7 %:
 //
 //	go test ./core/redisstore -run HundredInstances -v
 func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
@@ -41,8 +47,7 @@ func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
 		snapshots = append(snapshots, data[:64<<10])
 	}
 	e := redisstore.New(server.Client(t)).Exchange()
-	must.OK(t, server.Client(t).ConfigSet(t.Context(), "slowlog-log-slower-than", "1000").Err())
-	before := server.Processor(t)
+	before, statsBefore := server.Processor(t), work(t, server.Client(t))
 	var collecting time.Duration
 	for range rounds {
 		for i := range instances {
@@ -55,16 +60,37 @@ func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
 		}
 		collecting += time.Since(began)
 	}
+	did := work(t, server.Client(t))
+	for field := range did {
+		did[field] = (did[field] - statsBefore[field]) / rounds
+	}
 	share := float64(server.Processor(t)-before) / float64(time.Duration(rounds)*interval)
-	slow := must.Get(server.Client(t).SlowLogGet(t.Context(), 100).Result())(t)
-	longest := time.Duration(0)
-	for _, each := range slow {
-		longest = max(longest, each.Duration)
+	t.Logf("a round: %v; %.2f %% of a core; a page collects in %v", did, 100*share, collecting/time.Duration(rounds))
+	const (
+		commands = 10 * instances // those of scripts included
+		bytes    = instances * (64<<10 + 1024)
+	)
+	if got := did["total_commands_processed"]; got > commands {
+		t.Errorf("Redis runs %d commands a round, want at most %d", got, commands)
 	}
-	t.Logf("%.2f %% of a core; a page collects in %v; %d of %d commands took more than 1 ms, at most %v", 100*share, collecting/time.Duration(rounds), len(slow), rounds*(2*instances+14), longest)
-	if share > 0.01 {
-		t.Errorf("100 instances take %.2f %% of a core of Redis, want less than 1 %%", 100*share)
+	for _, field := range []string{"total_net_input_bytes", "total_net_output_bytes"} {
+		if got := did[field]; got > bytes {
+			t.Errorf("a round has %s:%d, want at most %d", field, got, bytes)
+		}
 	}
+}
+
+// work is what a server says that it has done: commands, bytes in, bytes out.
+func work(t *testing.T, client *redis.Client) map[string]int {
+	t.Helper()
+	did := make(map[string]int)
+	stats := must.Get(client.Info(t.Context(), "stats").Result())(t)
+	for _, field := range []string{"total_commands_processed", "total_net_input_bytes", "total_net_output_bytes"} {
+		_, rest, _ := strings.Cut(stats, field+":")
+		value, _, _ := strings.Cut(rest, "\r\n")
+		did[field] = must.Get(strconv.Atoi(value))(t)
+	}
+	return did
 }
 
 // Two instances on one Redis see what both have counted, and what they publish expires.
