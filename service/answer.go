@@ -18,9 +18,8 @@ var passedOn = func() (all [][2]string) {
 	return append(all, [2]string{"Content-Language", "Content-Language"})
 }()
 
-// appendDecision appends a decision as the fields of an object without braces.
-func appendDecision(dst []byte, q *adapter.Ask, scratch adapter.HeaderMap) []byte {
-	d := &q.Decision
+// appendVerdict appends what a caller needs to act on a decision, as the first fields of an object without braces.
+func appendVerdict(dst []byte, d *core.Decision, delay time.Duration) []byte {
 	dst = append(dst, `"allowed":`...)
 	dst = strconv.AppendBool(dst, d.Allowed)
 	dst = appendString(dst, "reason", d.Reason.String())
@@ -29,9 +28,17 @@ func appendDecision(dst []byte, q *adapter.Ask, scratch adapter.HeaderMap) []byt
 		dst = appendInt(dst, "retry_after", d.RetryAfterSeconds())
 		dst = appendMillis(dst, "retry_after_ms", d.RetryAfter)
 	}
-	if q.Delay > 0 {
-		dst = appendMillis(dst, "delay_ms", q.Delay)
+	if delay > 0 {
+		dst = appendMillis(dst, "delay_ms", delay)
 	}
+	return dst
+}
+
+// appendDecision appends a decision as the fields of an object without braces. It sets the headers in scratch, too, since a
+// decision writes its headers to a map and nowhere else.
+func appendDecision(dst []byte, q *adapter.Ask, scratch adapter.HeaderMap) []byte {
+	d := &q.Decision
+	dst = appendVerdict(dst, d, q.Delay)
 	if b, ok := d.Binding(); ok {
 		dst = appendString(dst, "limit", b.Rule.Name)
 	}
@@ -44,7 +51,7 @@ func appendDecision(dst []byte, q *adapter.Ask, scratch adapter.HeaderMap) []byt
 	if d.Err != nil {
 		dst = appendBool(dst, "outage", true)
 	}
-	if q.Unsettled && !q.Hold {
+	if q.Unsettled && !q.Hold { // a reservation is settled by its token
 		dst = appendBool(dst, "unsettled", true)
 	}
 	if version := d.Version(); version != "" {
@@ -163,39 +170,33 @@ func appendAnswer(dst []byte, c *call, asks []adapter.Ask, headers adapter.Heade
 	if !c.together {
 		return append(appendDecision(append(dst, '{'), &asks[0], headers), '}')
 	}
-	first := &asks[0].Decision // the one that denies, if one does, and waits longest
-	for i := range asks {
-		d := &asks[i].Decision
-		if outranks(d, first) {
-			first = d
-		}
-	}
 	var delay time.Duration
 	for i := range asks {
 		delay = max(delay, asks[i].Delay)
 	}
-	dst = append(dst, `{"allowed":`...)
-	dst = strconv.AppendBool(dst, first.Allowed)
-	dst = appendString(dst, "reason", first.Reason.String())
-	dst = appendInt(dst, "status", int64(statusOf(first)))
-	if first.RetryAfter > 0 {
-		dst = appendInt(dst, "retry_after", first.RetryAfterSeconds())
-		dst = appendMillis(dst, "retry_after_ms", first.RetryAfter)
-	}
-	if delay > 0 {
-		dst = appendMillis(dst, "delay_ms", delay)
-	}
+	dst = appendVerdict(append(dst, '{'), leading(asks), delay)
 	dst = append(appendField(dst, "checks"), '[')
 	for i := range asks {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		own := make(adapter.HeaderMap, 4)
+		own := make(adapter.HeaderMap, 4) // each check shows its own headers, and the response those of all
 		dst = append(appendDecision(append(dst, '{'), &asks[i], own), '}')
 		asks[i].Decision.SetHeaders(headers)
 	}
 	dst = append(dst, ']')
 	return append(appendHeaders(dst, headers), '}')
+}
+
+// leading returns the decision that says what becomes of all: the one that denies, if one does, and waits longest.
+func leading(asks []adapter.Ask) *core.Decision {
+	first := &asks[0].Decision
+	for i := range asks {
+		if d := &asks[i].Decision; outranks(d, first) {
+			first = d
+		}
+	}
+	return first
 }
 
 // outranks reports whether a decision says more about several than another: a denial by its own limits,

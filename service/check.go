@@ -33,10 +33,12 @@ type call struct {
 	timeout   time.Duration
 }
 
-// maxCost is the largest cost, far above what any limit has room for.
+// maxCost is the largest cost, far above what any limit has room for. Up to it, readers of JSON that keep numbers as float64
+// read the number that was written.
 const maxCost = 1 << 53
 
-// maxTimeout bounds how long a caller may let the store take. The timeout of the policy holds, too.
+// maxTimeout bounds how long a caller may let the store take, and so how long a call keeps its place among
+// those in flight. The timeout of the policy holds, too.
 const maxTimeout = 10 * time.Second
 
 var (
@@ -106,16 +108,22 @@ func (c *check) read(r *strict.Reader, name string, known []string) (err error) 
 		c.cost, err = r.Int(0, maxCost)
 		c.hasCost = true
 	case "costs":
-		c.costs = make(map[string]int64)
-		err = r.Object(func(limit string) error {
-			cost, err := r.Int(0, maxCost)
-			c.costs[limit] = cost
-			return err
-		})
+		c.costs, err = readCosts(r)
 	default:
 		err = r.Unknown(known...)
 	}
 	return err
+}
+
+// readCosts reads costs by the names of limits.
+func readCosts(r *strict.Reader) (map[string]int64, error) {
+	costs := make(map[string]int64)
+	err := r.Object(func(limit string) error {
+		cost, err := r.Int(0, maxCost)
+		costs[limit] = cost
+		return err
+	})
+	return costs, err
 }
 
 // valid checks a check whose fields are read.
@@ -131,16 +139,20 @@ func (c *check) valid(r *strict.Reader) error {
 	return nil
 }
 
+// pointer returns where check i of a call is, whose own place is at.
+func (c *call) pointer(at string, i int) string {
+	if c.together {
+		return at + "/together/" + strconv.Itoa(i)
+	}
+	return at
+}
+
 // asks makes questions of the checks of a call. pointer is where the call is.
 func (s *Service) asks(ctx context.Context, c *call, pointer string) ([]adapter.Ask, error) {
 	dst := make([]adapter.Ask, 0, len(c.checks))
 	for i := range c.checks {
 		of := &c.checks[i]
-		at := pointer
-		if c.together {
-			at += "/together/" + strconv.Itoa(i)
-		}
-		limiter, err := s.limiter(of.policy, at+"/policy")
+		limiter, err := s.limiter(of.policy, c.pointer(pointer, i)+"/policy")
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +173,8 @@ func (s *Service) asks(ctx context.Context, c *call, pointer string) ([]adapter.
 }
 
 // operation returns the key of an operation. The costs are part of it: a check that costs more is
-// no repeat.
+// no repeat, or a caller could have a large cost for the charge of a small one. The ID is plain text, so
+// that a zero ends it; costs of several limits are hashed in the order of their names, since a map has none.
 func (c *check) operation(id string) []byte {
 	key := append(make([]byte, 0, len(id)+40), id...)
 	if c.hasCost {
@@ -177,7 +190,7 @@ func (c *check) operation(id string) []byte {
 	return key
 }
 
-// unrouted is a request whose route observers are not shown.
+// unrouted is a request whose route observers are not shown: see Config.MaxRoutes. Limits still read it.
 type unrouted struct{ keyfuncs.Request }
 
 func (unrouted) Route() (string, bool) { return "", false }

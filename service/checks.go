@@ -62,7 +62,9 @@ func readCalls(r *strict.Reader, most int) (calls []*call, err error) {
 // answerTo decides one of several calls. What is wrong with one is the answer to that one.
 func (s *Service) answerTo(ctx context.Context, c *call, i int) (answer []byte) {
 	defer func() {
-		if p := recover(); p != nil { // of a function of the application; this may be a goroutine of its own
+		// A function of the application has panicked, such as an observer. The server recovers from that in
+		// the goroutine of the request alone; in one of each it would end the process.
+		if p := recover(); p != nil {
 			s.log.Error("weblimit: service: a check panics", "panic", fmt.Sprint(p))
 			answer = append(problemOf(nil).append([]byte(`{"error":`)), '}')
 		}
@@ -82,7 +84,8 @@ func (s *Service) answerTo(ctx context.Context, c *call, i int) (answer []byte) 
 // network sends those of a moment together.
 const maxParallel = 32
 
-// each calls do for all of n calls, and returns when all are done.
+// each calls do for all of n calls, and returns when all are done. A store in this process answers
+// sooner than a goroutine starts, so its calls are made one after the other.
 func (s *Service) each(ctx context.Context, n int, do func(context.Context, int)) {
 	if n == 1 || s.config.Store.Registry().InProcess() {
 		for i := range n {

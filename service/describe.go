@@ -20,8 +20,8 @@ const (
 	maxPath      = 8 << 10
 	maxName      = 128
 	maxValue     = 8 << 10
-	maxLines     = 32 // values of one header, cookie or parameter
-	maxFields    = 100
+	maxLines     = 32  // values of one header, cookie or parameter
+	maxFields    = 100 // values of all of them; a search looks through all
 )
 
 var requestFields = []string{"method", "path", "route", "client_ip", "headers", "query", "cookies", "params", "values"}
@@ -29,7 +29,7 @@ var requestFields = []string{"method", "path", "route", "client_ip", "headers", 
 // readRequest reads the description of a request.
 func readRequest(r *strict.Reader) (*described.Request, error) {
 	to := &described.Request{MethodText: http.MethodGet, PathText: "/"}
-	cookies := false
+	cookies := false // whether the caller has named them, if only to say that there are none
 	err := r.Object(func(name string) (err error) {
 		switch name {
 		case "method":
@@ -109,7 +109,7 @@ func readAddress(r *strict.Reader) (netip.Addr, error) {
 	if err != nil {
 		return netip.Addr{}, r.Errorf("not an IP address, want one without a port, such as 192.0.2.1 or 2001:db8::1")
 	}
-	return addr.Unmap(), nil
+	return addr.Unmap(), nil // as adapters see an IPv4 client that reaches an IPv6 socket
 }
 
 // readFields reads an object whose values are texts or lists of texts.
@@ -120,6 +120,7 @@ func readFields(r *strict.Reader, nameOf func(string) (string, bool)) (described
 		if !ok {
 			return r.Errorf("not a name that a header can have")
 		}
+		// The order of an object's fields means nothing, but that of a header's lines does.
 		if _, before := all.At(name, 0); before {
 			return r.Errorf("the header is there twice, in two spellings; list its lines under one name")
 		}

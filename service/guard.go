@@ -30,7 +30,8 @@ func (s *Service) admit(r *http.Request) *problem {
 	return nil
 }
 
-// hasToken reports whether a request has one of the tokens. The time says nothing about them.
+// hasToken reports whether a request has one of the tokens. The time says nothing about them: what is
+// compared are hashes of equal length, with each token, whichever of them fits.
 func (s *Service) hasToken(r *http.Request) bool {
 	lines := r.Header["Authorization"]
 	if len(lines) != 1 {
@@ -44,7 +45,8 @@ func (s *Service) hasToken(r *http.Request) bool {
 	return has == 1 && strings.EqualFold(scheme, "Bearer")
 }
 
-// read reads the body of a POST into buf.
+// read reads the body of a POST into buf. What a caller may not send is refused before its body is read. So
+// are compressed bodies, of which a few bytes can become gigabytes.
 func (s *Service) read(w http.ResponseWriter, r *http.Request, buf []byte) ([]byte, error) {
 	if !isJSON(r.Header.Get("Content-Type")) {
 		return nil, &problem{status: http.StatusUnsupportedMediaType, detail: "The body must be application/json."}
@@ -61,11 +63,12 @@ func (s *Service) read(w http.ResponseWriter, r *http.Request, buf []byte) ([]by
 	buf = buf[:0]
 	for {
 		if len(buf) == cap(buf) {
-			buf = append(buf, 0)[:len(buf)]
+			buf = append(buf, 0)[:len(buf)] // grows as append does
 		}
 		n, err := body.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if errors.Is(err, io.EOF) {
+			// The connection's next request may come at any time.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 			return buf, nil
 		}
@@ -82,7 +85,8 @@ func (s *Service) tooLarge() *problem {
 	return &problem{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("The body has more than %d bytes.", s.config.MaxBody)}
 }
 
-// isJSON reports whether a body is JSON in UTF-8, and nothing that a page may send without being asked.
+// isJSON reports whether a body is JSON in UTF-8. A web page can send this type to another origin only after
+// that has agreed, unlike forms and plain text.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" {
 		return true
@@ -91,7 +95,8 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json" && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8"))
 }
 
-// enter takes a place among the calls that are decided at once, or returns that there is none.
+// enter takes a place among the calls that are decided at once, or returns that there is none. Nobody
+// waits for one: a queue would answer callers that have given up.
 func (s *Service) enter() *problem {
 	select {
 	case s.inFlight <- struct{}{}:

@@ -16,7 +16,7 @@ const adapterName = "service"
 // scratch is the working memory of a call.
 type scratch struct{ body, out []byte }
 
-// maxScratch is how much of it is kept for the next call.
+// maxScratch is how much of it is kept for the next call: one large body is not to stay in memory for ever.
 const maxScratch = 256 << 10
 
 // exchange is a call that is being served.
@@ -66,7 +66,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// post serves a call.
+// post serves a call. The body is read before the call takes a place among those in flight, so that callers whose bodies
+// arrive slowly keep nobody else out.
 func (s *Service) post(w http.ResponseWriter, r *http.Request, serve func(*Service, *exchange) error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -93,7 +94,8 @@ func (s *Service) post(w http.ResponseWriter, r *http.Request, serve func(*Servi
 	}
 }
 
-// context returns the context of decisions: a caller that hangs up is charged all the same.
+// context returns the context of decisions, which does not end when the caller hangs up. A decision that ended there would
+// have charged or not, and nobody would know which.
 func (e *exchange) context() context.Context { return context.WithoutCancel(e.r.Context()) }
 
 // readBody reads the body, which is one JSON value.
@@ -173,13 +175,7 @@ func (e *exchange) status(byStatus bool, headers adapter.HeaderMap) int {
 		delete(headers, "Www-Authenticate") // it is about the client, and not about the caller
 		return http.StatusOK
 	}
-	first := &e.asks[0].Decision
-	for i := range e.asks {
-		if d := &e.asks[i].Decision; outranks(d, first) {
-			first = d
-		}
-	}
-	return statusOf(first)
+	return statusOf(leading(e.asks))
 }
 
 // decide decides the checks of a call together.
@@ -206,10 +202,7 @@ func askProblem(c *call, pointer string, err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	if c.together {
-		pointer += "/together/" + strconv.Itoa(bad.Ask)
-	}
-	return badField(pointer, sentence(bad.Text))
+	return badField(c.pointer(pointer, bad.Ask), sentence(bad.Text))
 }
 
 // deniedByStatus reports whether the caller wants a denial as the status of the response. It is

@@ -8,7 +8,10 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// appendText appends a string as JSON. What is not UTF-8 becomes U+FFFD.
+// Answers are appended to memory that the next call uses again, which encoding/json can't.
+
+// appendText appends a string as JSON. What is not UTF-8 becomes U+FFFD. DEL is escaped, too, since answers are read
+// on terminals.
 func appendText(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(text); {

@@ -26,6 +26,8 @@ const claimTries = 3
 func (m *marks) init(s core.Store, ttl time.Duration) (err error) {
 	last := 2 * ttl
 	m.store = s
+	// The one unit is back after last, and the operation of a claim is known as long. Repeats is far above
+	// claimTries, since the client of a store may repeat a call by itself.
 	m.rule, err = store.NewRule(markName, store.Numbers{Algorithm: store.TokenBucket, Quota: 1, Window: last, Burst: 1, Once: last, Repeats: 1000})
 	return err
 }

@@ -11,7 +11,9 @@ import (
 )
 
 // reservation is what a call has charged, for a settlement. All of it is in the token that the caller
-// keeps, so that any process can settle it, and none has to remember it.
+// keeps, so that any process can settle it, and none has to remember it. The numbers of each limit are in it,
+// too, since the policy may have others by the time it is settled, and what was charged by the old ones is
+// corrected by them.
 type reservation struct {
 	at      time.Time
 	charges []chargesOf
@@ -23,6 +25,8 @@ type chargesOf struct {
 	held   []adapter.Held
 }
 
+// reservationFormat is the first byte. Another order of fields needs another: processes of two versions settle
+// each other's reservations while a release is rolled out.
 const reservationFormat = 1
 
 var errReservation = errors.New("a reservation of another version")
@@ -105,7 +109,8 @@ func (w *writer) held(h *adapter.Held) {
 	w.text(h.Once)
 }
 
-// reader reads what a writer has written. Once something is bad, it returns zeros.
+// reader reads what a writer has written. Once something is bad, it returns zeros. Tokens are sealed, so what
+// it reads is ours, but a release with a mistake may have sealed it: it checks every length all the same.
 type reader struct {
 	in  []byte
 	bad bool
@@ -124,7 +129,7 @@ func (r *reader) int() int64 {
 // count reads the length of a list.
 func (r *reader) count() int {
 	n := r.int()
-	if n < 0 || n > int64(len(r.in)) { // each takes a byte at least
+	if n < 0 || n > int64(len(r.in)) { // each takes a byte at least, so that a count asks for no more memory than the text has
 		r.bad = true
 		return 0
 	}
@@ -166,7 +171,7 @@ func (r *reader) held() (h adapter.Held, err error) {
 	if r.bad {
 		return h, errReservation
 	}
-	h.Result.Allowed, h.Result.Charged = true, true
+	h.Result.Allowed, h.Result.Charged = true, true // nothing else is sealed
 	h.Rule, err = store.NewRule(name, n)
 	return h, err
 }

@@ -16,7 +16,8 @@ import (
 // seal makes texts that callers can keep and give back, and neither read nor change.
 //
 // A sealed text is a salt, a nonce and the text under AES-256-GCM, with a key of its own that
-// HMAC-SHA256 derives from secret and salt: so no number of texts wears a secret out.
+// HMAC-SHA256 derives from secret and salt: so no number of texts wears a secret out. Under the secret itself,
+// random nonces of 96 bits would be safe for 2^32 texts only.
 type seal struct {
 	secrets atomic.Pointer[[][]byte] // the first seals, all open
 }
@@ -61,6 +62,7 @@ func (s *seal) set(secrets [][]byte) {
 	s.secrets.Store(&own)
 }
 
+// aead derives the key of one text. The label keeps it apart from other uses of the same secret.
 func aead(secret, salt []byte) (cipher.AEAD, error) {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("weblimit reservation 1\x00"))
@@ -88,6 +90,7 @@ func (s *seal) close(text []byte) (string, error) {
 
 // open returns the text of a sealed one, and its ID, which nobody can choose.
 func (s *seal) open(sealed string) (text, id []byte, err error) {
+	// Strict, since base64 otherwise has several spellings of one text.
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
 	if err != nil || len(raw) < saltSize+nonceSize {
 		return nil, nil, errSeal

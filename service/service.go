@@ -121,7 +121,7 @@ func New(config Config) (*Service, error) {
 	s.limiters = named.New(settings, config.Policies, func(l *core.Limiter) (*core.Limiter, error) { return l, nil })
 	s.routes.most = config.MaxRoutes
 	s.scratch.New = func() any { return new(scratch) }
-	for _, token := range config.Tokens {
+	for _, token := range config.Tokens { // hashed, so that all have one length: see hasToken
 		s.tokens = append(s.tokens, sha256.Sum256([]byte(token)))
 	}
 	if err := s.seal.init(config.Secrets); err != nil {
@@ -231,13 +231,14 @@ type routes struct {
 	known map[string]struct{} // Guarded by mu.
 }
 
-// shows reports whether observers are shown a route.
+// shows reports whether observers are shown a route. A route that is known once stays known: metrics keep a series for
+// each, so a caller that names random routes must not push out those of others.
 func (r *routes) shows(route string) bool {
 	r.mu.RLock()
 	_, ok := r.known[route]
 	full := len(r.known) >= r.most
 	r.mu.RUnlock()
-	if ok || full {
+	if ok || full { // nearly always, so that callers need no lock against each other
 		return ok
 	}
 	r.mu.Lock()

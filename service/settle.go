@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -32,7 +31,8 @@ func (s *Service) appendReservation(e *exchange, c *call) error {
 	return nil
 }
 
-// sealed returns the token of what was charged.
+// sealed returns the token of what was charged. If it fails, the caller gets an error and what was charged stays so:
+// nobody has a token to give it back by.
 func (s *Service) sealed(now time.Time, c *call, asks []adapter.Ask) (string, error) {
 	v := reservation{at: now}
 	for i := range asks {
@@ -74,12 +74,7 @@ func readSettlement(r *strict.Reader, refund bool) (*settlement, error) {
 			to.cost, err = r.Int(0, maxCost)
 			to.hasCost = true
 		case "costs":
-			to.costs = make(map[string]int64)
-			err = r.Object(func(limit string) error {
-				cost, err := r.Int(0, maxCost)
-				to.costs[limit] = cost
-				return err
-			})
+			to.costs, err = readCosts(r)
 		case "outcome":
 			err = r.Object(func(name string) (err error) {
 				switch name {
@@ -140,6 +135,8 @@ func (s *Service) settle(e *exchange, refund bool) error {
 			return err
 		}
 	}
+	// It is claimed before anything is given back: if this process ends in between, the client stays charged, which
+	// is better than a refund that can be had twice. What has charged nothing can be settled any number of times.
 	if len(limiters) > 0 {
 		if err := s.claim(e, append([]byte("settled "), id...), "/reservation", "It was settled before."); err != nil {
 			return err
@@ -148,7 +145,7 @@ func (s *Service) settle(e *exchange, refund bool) error {
 	e.out = append(e.out[:0], `{"settled":true,"limits":[`...)
 	for i := range v.charges {
 		held := v.charges[i].held
-		adapter.Settle(limiters[i], held, max(age, 0), refund, to.outcome)
+		adapter.Settle(limiters[i], held, max(age, 0), refund, to.outcome) // below 0 if another process's clock is ahead
 		for k := range held {
 			e.out = appendSettled(e.out, &held[k], refund)
 		}
@@ -158,7 +155,8 @@ func (s *Service) settle(e *exchange, refund bool) error {
 	return nil
 }
 
-// apply puts the real costs into a reservation. A cost applies to all estimates.
+// apply puts the real costs into a reservation. A cost applies to all estimates. A cost that would correct nothing
+// is an error, since the caller believes that it has settled something.
 func (to *settlement) apply(v *reservation) error {
 	found := make(map[string]bool, len(to.costs))
 	corrected := false
@@ -199,12 +197,7 @@ func (s *Service) claim(e *exchange, key []byte, pointer, before string) error {
 
 // appendSettled appends what a limit is charged in the end, as far as that is known now.
 func appendSettled(dst []byte, h *adapter.Held, refund bool) []byte {
-	if dst[len(dst)-1] != '[' {
-		dst = append(dst, ',')
-	}
-	dst = append(dst, `{"name":`...)
-	dst = appendText(dst, h.Rule.Name)
-	dst = appendInt(dst, "reserved", h.Cost)
+	dst = appendInt(appendLimit(dst, h), "reserved", h.Cost)
 	switch {
 	case refund:
 		dst = appendInt(dst, "charged", 0)
@@ -214,7 +207,16 @@ func appendSettled(dst []byte, h *adapter.Held, refund bool) []byte {
 	return append(dst, '}')
 }
 
-// serveCharge charges what was used, whether or not there is room for it.
+// appendLimit begins an object about a limit in an array.
+func appendLimit(dst []byte, h *adapter.Held) []byte {
+	if dst[len(dst)-1] != '[' {
+		dst = append(dst, ',')
+	}
+	return appendText(append(dst, `{"name":`...), h.Rule.Name)
+}
+
+// serveCharge charges what was used, whether or not there is room for it. It peeks, for the limits, keys and rules that
+// apply, and settles as if each limit had been charged 0 for what is now known to have cost more.
 func (s *Service) serveCharge(e *exchange) error {
 	if err := e.noQuery(); err != nil {
 		return err
@@ -230,11 +232,7 @@ func (s *Service) serveCharge(e *exchange) error {
 	}
 	for i := range e.asks {
 		if d := &e.asks[i].Decision; d.Reason == core.ReasonMissingKey || d.Reason == core.ReasonAmbiguousKey || d.Reason == core.ReasonInvalidCost {
-			pointer := ""
-			if c.together {
-				pointer = "/together/" + strconv.Itoa(i)
-			}
-			return badField(pointer, "A limit can't be charged: "+d.Reason.String()+".")
+			return badField(c.pointer("", i), "A limit can't be charged: "+d.Reason.String()+".")
 		}
 	}
 	if operation != "" {
@@ -249,12 +247,7 @@ func (s *Service) serveCharge(e *exchange) error {
 			h := &held[k]
 			h.Told, h.Spent, h.Cost, h.Once = true, h.Cost, 0, nil
 			h.Result.Charged = false
-			if len(e.out) > 0 && e.out[len(e.out)-1] != '[' {
-				e.out = append(e.out, ',')
-			}
-			e.out = append(e.out, `{"name":`...)
-			e.out = appendText(e.out, h.Rule.Name)
-			e.out = append(appendInt(e.out, "charged", h.Spent), '}')
+			e.out = append(appendInt(appendLimit(e.out, h), "charged", h.Spent), '}')
 		}
 		adapter.Settle(e.asks[i].Limiter, held, 0, false, core.Outcome{})
 	}

@@ -18,7 +18,7 @@ type Limiters[T any] struct {
 	ready    func(*core.Limiter) (T, error)
 
 	made   sync.Map   // of names to *entry[T]
-	making sync.Mutex // held while one is made; requests under other policies go on
+	making sync.Mutex // held while one is made, so that a policy is followed once; requests under known policies go on
 }
 
 type entry[T any] struct {
@@ -37,7 +37,7 @@ func (l *Limiters[T]) Get(name string) (is T, err error) {
 	if e := l.lookup(name); e != nil && e.ready {
 		return e.is, nil
 	}
-	// Names that there are not are asked for again each time, and not remembered.
+	// Names that there are not are asked for again each time, and not remembered: callers could fill the memory with them.
 	l.making.Lock()
 	defer l.making.Unlock()
 	e := l.lookup(name)
@@ -70,7 +70,8 @@ func (l *Limiters[T]) lookup(name string) *entry[T] {
 	return known.(*entry[T])
 }
 
-// tidy lets go of limiters whose policy was removed.
+// tidy lets go of limiters whose policy was removed. That is looked for when a policy is new to this process, so that names
+// that come and go don't add up. Called with making held.
 func (l *Limiters[T]) tidy() {
 	l.made.Range(func(name, e any) bool {
 		if adapter.Ended(e.(*entry[T]).limiter) {

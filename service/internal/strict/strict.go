@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep objects and arrays are nested.
+// maxDepth bounds how deep objects and arrays are nested: each level is a call in a call.
 const maxDepth = 16
 
-// maxFields bounds the fields of one object.
+// maxFields bounds the fields of one object, each of which is compared with those before it.
 const maxFields = 256
 
 // Error says what is wrong, and where.
@@ -35,7 +35,7 @@ type Reader struct {
 	text  []byte
 	at    int
 	depth int
-	path  []byte
+	path  []byte // to the value that is being read; after an error, to the one that is wrong
 }
 
 // NewReader returns a reader of a text, which must not change while it is read.
@@ -125,7 +125,7 @@ func (r *Reader) Object(each func(name string) error) error {
 		return err
 	}
 	before := len(r.path)
-	var room [12]string
+	var room [12]string // for the fields of a call without allocating
 	seen := room[:0]
 	for first := true; !r.take('}'); first = false {
 		if !first && !r.take(',') {
@@ -151,7 +151,7 @@ func (r *Reader) Object(each func(name string) error) error {
 			return r.Errorf("more than %d fields", maxFields)
 		}
 		if err := each(name); err != nil {
-			return err
+			return err // with the path as it is, for what the caller has to say
 		}
 		r.path = r.path[:before]
 	}
@@ -227,6 +227,7 @@ func (r *Reader) Int(least, most int64) (int64, error) {
 	}
 	digits := r.text[start:r.at]
 	n, err := strconv.ParseInt(string(digits), 10, 64)
+	// Written again it must be the same text: neither +1, 01 nor -0.
 	if err != nil || string(strconv.AppendInt(nil, n, 10)) != string(digits) || n < least || n > most {
 		return 0, r.Errorf("want %s", want)
 	}
@@ -309,6 +310,7 @@ func (r *Reader) escape(text []byte) ([]byte, error) {
 		return append(text, '\t'), nil
 	case 'u':
 		first, ok := r.hex()
+		// Half of a pair is no character. Some programs pass it on, others replace it, so that keys would differ.
 		if ok && utf16.IsSurrogate(first) {
 			ok = r.at+1 < len(r.text) && r.text[r.at] == '\\' && r.text[r.at+1] == 'u'
 			if ok {
