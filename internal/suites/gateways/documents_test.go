@@ -7,14 +7,15 @@ import (
 	"github.com/weblimit/weblimit/internal/test/documents"
 )
 
-// docs/service/gateways.md shows the configurations as they are.
-func TestDocumentHasTheConfigurations(t *testing.T) {
+// The page of each gateway, such as docs/service/nginx.md, shows its configuration as it is.
+func TestDocumentsHaveTheConfigurations(t *testing.T) {
 	t.Parallel()
-	page := documents.Read(t, "service/gateways.md")
 	for _, p := range programs {
+		name := "service/" + p.folder + ".md"
+		page := documents.Read(t, name)
 		for i, text := range p.read(t) {
 			if !strings.Contains(page, "\n"+text+"```\n") {
-				t.Errorf("docs/service/gateways.md does not have deploy/gateways/%s/%s as it is", p.folder, p.files[i])
+				t.Errorf("docs/%s does not have deploy/gateways/%s/%s as it is", name, p.folder, p.files[i])
 			}
 		}
 	}

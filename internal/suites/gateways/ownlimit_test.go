@@ -7,7 +7,7 @@ import (
 )
 
 // nginx counts by limit_req once for each request. So while the limiter is away, a limit_req of the location's own takes
-// the place of that for clients, as docs/service/gateways.md says: fewer pass, or more, and none is an error.
+// the place of that for clients, as docs/service/nginx.md says: fewer pass, or more, and none is an error.
 func TestALimitReqOfTheLocationsOwn(t *testing.T) {
 	t.Parallel()
 	own := *nginx
