@@ -147,9 +147,9 @@ vuln: ## look for known vulnerabilities in all modules; needs the network or VUL
 fmt: ## format all Go files
 	go run $(GOFUMPT) -l -w .
 
-bench: ## measure weblimit and its peers and write docs/maintain/benchmarks.md; about 12 minutes
+bench: ## measure weblimit and its peers and write docs/choose/speed.md and docs/maintain/benchmarks.md; about 12 minutes
 	@scripts/install-redis
-	cd bench && go run ./report -rounds $(ROUNDS) -benchtime '$(BENCHTIME)' -o ../docs/maintain/benchmarks.md -scaling ../docs/run/scaling.md
+	cd bench && go run ./report -rounds $(ROUNDS) -benchtime '$(BENCHTIME)' -docs ../docs
 
 bench-guard: ## compare allocations, round trips, script calls and bytes per check with the table; UPDATE=1 writes it
 	@scripts/install-redis

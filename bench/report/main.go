@@ -1,13 +1,13 @@
-// Command report runs the benchmarks of this module in several rounds and makes a page of
+// Command report runs the benchmarks of this module in several rounds and makes pages of
 // their medians. It is run from the module's directory:
 //
-//	go run ./report -o ../docs/maintain/benchmarks.md -scaling ../docs/run/scaling.md
-//	go run ./report -rounds 9 -raw results.txt -o ../docs/maintain/benchmarks.md
+//	go run ./report -docs ../docs
+//	go run ./report -rounds 9 -raw results.txt -docs ../docs
 //	go run ./report -rounds 1 -benchtime 20ms    a first look, within two minutes
-//	go run ./report results.txt    prints the page made of results that were kept
+//	go run ./report results.txt    prints the pages made of results that were kept
 //
 // Each benchmark of a round runs in its own process; each round has another order of the peers.
-// All figures of the page come from the results; its text is in page.md.tmpl. After the rounds,
+// All figures of the pages come from the results; their texts are in the folder pages. After the rounds,
 // the hot paths run once more to be profiled.
 package main
 
@@ -17,9 +17,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -28,7 +30,7 @@ import (
 type options struct {
 	rounds               int
 	benchmark, benchtime string
-	raw, output, scaling string
+	raw, docs            string
 	profiles             bool
 }
 
@@ -39,8 +41,7 @@ func main() {
 	flag.StringVar(&o.benchtime, "benchtime", "", "how long each runs (default that of the benchmarks)")
 	flag.BoolVar(&o.profiles, "profiles", true, "profile the hot paths, too")
 	flag.StringVar(&o.raw, "raw", "", "keep the results in this `file`")
-	flag.StringVar(&o.output, "o", "", "write the page to this `file`, besides printing it")
-	flag.StringVar(&o.scaling, "scaling", "", "put the figures that capacity is planned by into this `file`")
+	flag.StringVar(&o.docs, "docs", "", "write the pages into this `folder`, besides printing them, and the figures that capacity is planned by into its run/scaling.md")
 	flag.Parse()
 	if err := report(o, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
@@ -63,33 +64,38 @@ func report(o options, files []string) error {
 	if err != nil {
 		return err
 	}
-	p, err := page(all)
+	written, err := pages(all)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stdout.Write(p); err != nil {
-		return err
-	}
-	if o.output != "" {
-		if err := os.MkdirAll(filepath.Dir(o.output), 0o755); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(written)) {
+		if _, err := os.Stdout.Write(written[name]); err != nil {
 			return err
 		}
-		if err := os.WriteFile(o.output, p, 0o644); err != nil {
+		if o.docs == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(o.docs, name), written[name], 0o644); err != nil {
 			return err
 		}
 	}
-	if o.scaling == "" {
+	if o.docs == "" {
 		return nil
 	}
-	before, err := os.ReadFile(o.scaling)
+	return replaceScaling(all, filepath.Join(o.docs, "run/scaling.md"))
+}
+
+// replaceScaling puts the figures of this run into the page about capacity.
+func replaceScaling(all *results, file string) error {
+	before, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
 	after, err := all.scaled(before)
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.scaling, err)
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	return os.WriteFile(o.scaling, after, 0o644)
+	return os.WriteFile(file, after, 0o644)
 }
 
 func read(files []string) ([]byte, error) {

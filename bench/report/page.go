@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"fmt"
 	"math"
 	"slices"
@@ -11,17 +11,42 @@ import (
 	"text/template"
 )
 
-//go:embed page.md.tmpl
-var pageText string
+//go:embed pages
+var texts embed.FS
 
-// page writes the page of results.
-func page(all *results) ([]byte, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{
+// places are the pages, and where they go in docs: the first is for those who choose a limiter, the others
+// for those who change this one.
+var places = []struct{ text, page string }{
+	{"speed.md.tmpl", "choose/speed.md"},
+	{"benchmarks.md.tmpl", "maintain/benchmarks.md"},
+	{"profiles.md.tmpl", "maintain/profiles.md"},
+}
+
+// pages writes the pages of results, by their paths in docs. A run without profiles has no page of them.
+func pages(all *results) (map[string][]byte, error) {
+	written := map[string][]byte{}
+	for _, place := range places {
+		if strings.HasPrefix(place.text, "profiles") && len(all.profiles) == 0 {
+			continue
+		}
+		text, err := page(all, place.text)
+		if err != nil {
+			return nil, err
+		}
+		written[place.page] = text
+	}
+	return written, nil
+}
+
+// page writes one of them.
+func page(all *results, name string) ([]byte, error) {
+	t, err := template.New(name).Funcs(template.FuncMap{
 		"config":      func(key string) string { return all.config[key] },
 		"peers":       func() []peer { return all.peers },
 		"rounds":      all.rounds,
 		"spread":      func() string { return percent(all.spread()) },
 		"frameworks":  all.frameworks,
+		"short":       all.short,
 		"throughput":  all.throughput,
 		"latency":     all.latency,
 		"client":      all.client,
@@ -40,9 +65,8 @@ func page(all *results) ([]byte, error) {
 		"breakers":    all.breakers,
 		"pipelines":   all.pipelines,
 		"targets":     all.targetTable,
-		"profiled":    func() bool { return len(all.profiles) > 0 },
 		"profile":     func(name, kind string) string { return all.profiles[name+"|"+kind] },
-	}).Parse(pageText)
+	}).ParseFS(texts, "pages/"+name)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -22,19 +23,57 @@ func TestRatiosAreThoseWithinRounds(t *testing.T) {
 
 func TestPageHasTheFigures(t *testing.T) {
 	t.Parallel()
-	b := must.Get(page(parsed(t, output)))(t)
+	written := must.Get(pages(parsed(t, output+"profile: hot|cpu|  1s a|b\n")))(t)
 	for _, want := range []string{
 		"| date | 2026-01-03 |",
+		"| | weblimit | times redis_rate |",
 		"| other | `example.com/o` | v1.2.3 | fixed window |",
 		"| **weblimit** | – | – | 667,000 | – |",
 		"| other | – | – | 250,000† (3.33×) | – |",
 		"Of all checks: Redis/other/1-key/64/allow 25.0 %.",
-		"| **weblimit** | – | – | 653 / 3,040 | – |",
-		"| Redis, 1 key, 64 at a time: the best of all | ≥ 2.3× | 3.33× (other) | met |",
 		"None, in this run.",
 	} {
-		if !strings.Contains(string(b), want) {
-			t.Errorf("no %q in\n%s", want, b)
+		check.Contains(t, "the page for users", string(written["choose/speed.md"]), want)
+	}
+	for _, want := range []string{
+		"| **weblimit** | – | – | 653 / 3,040 | – |",
+		"| Redis, 1 key, 64 at a time: the best of all | ≥ 2.3× | 3.33× (other) | met |",
+	} {
+		check.Contains(t, "the page for maintainers", string(written["maintain/benchmarks.md"]), want)
+	}
+	check.Contains(t, "the profiles", string(written["maintain/profiles.md"]), "  1s a|b\n")
+	for name, text := range written {
+		if strings.Contains(string(text), "missed") && name == "choose/speed.md" {
+			t.Error("targets are the maintainers'")
+		}
+		if strings.Contains(string(text), "\n\n\n") || strings.HasSuffix(string(text), "\n\n") || !strings.HasSuffix(string(text), "\n") {
+			t.Errorf("%s has two blank lines, or no end of its last line", name)
+		}
+	}
+	check.Equal(t, "pages of a run without profiles", len(must.Get(pages(parsed(t, output)))(t)), 2)
+}
+
+func TestTheShortTable(t *testing.T) {
+	t.Parallel()
+	all := parsed(t, `peer: weblimit|w|v1|x|false
+peer: ulule|u|v1|x|false
+BenchmarkRedis/weblimit/1-key/256/allow-2 10 2000 ns/op
+BenchmarkRedis/ulule/1-key/256/allow-2 10 5000 ns/op
+BenchmarkMemory/weblimit/100k-keys-2 10 150 ns/op
+`)
+	check.Contains(t, "the table", all.short(), "| Redis, one key, 256 callers | 500,000 checks/s | – | 2.50× | – |\n| in memory, 100,000 keys | 150 ns | – | – | – |\n")
+}
+
+// The pages in docs are written by the texts of today, also where nothing was measured anew.
+func TestThePagesHaveTheirTexts(t *testing.T) {
+	t.Parallel()
+	for _, place := range places {
+		text := string(must.Get(texts.ReadFile("pages/" + place.text))(t))
+		page := "\n" + string(must.Get(os.ReadFile("../../docs/"+place.page))(t))
+		for line := range strings.Lines(text) {
+			if !strings.Contains(line, "{{") && !strings.Contains(page, "\n"+line) {
+				t.Errorf("docs/%s lacks the line %q of its text", place.page, line)
+			}
 		}
 	}
 }
