@@ -19,4 +19,4 @@ type Allowance struct {
 }
 
 // Units returns the units that are not overage.
-func (a *Allowance) Units() int64 { return sum(max(sum(a.Included, a.Adjusted), 0), a.Credits) }
+func (a *Allowance) Units() int64 { return (*allowance)(a).units() }

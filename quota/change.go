@@ -37,9 +37,8 @@ type change struct {
 	present bool  // start is that of the present period, or of the first if the operation is repeated
 }
 
-// ErrReused says that an operation id was used before, for another change. Nothing was
-// written.
-var ErrReused = errors.New("weblimit: quota: this operation id was used before, for another change")
+// reused says that an operation id was used before, for another change.
+var reused = errors.New("weblimit: quota: this operation id was used before, for another change")
 
 // repeatedBy returns nil if other is this change again.
 func (c *change) repeatedBy(other *change) error {
@@ -51,7 +50,7 @@ func (c *change) repeatedBy(other *change) error {
 	if *c == again {
 		return nil
 	}
-	return fmt.Errorf("%w: %q was %s, and now is %s", ErrReused, c.operation, c.inWords(), other.inWords())
+	return fmt.Errorf("%w: %q was %s, and now is %s", reused, c.operation, c.inWords(), other.inWords())
 }
 
 // inWords describes the change for errors.
@@ -165,14 +164,14 @@ func (f *facts) units(t *terms, start int64) int64 {
 // expires. Whatever goes beyond is overage.
 //
 // The hard limit is at least 1: a limit can't hold less.
-func (f *facts) allowance(start, end, used int64, own terms) Allowance {
+func (f *facts) allowance(start, end, used int64, own terms) allowance {
 	a := f.unbounded(start, end, used, own)
 	a.Hard = max(a.Hard, 1)
 	return a
 }
 
 // unbounded returns the allowance with a hard limit that can be 0 or less.
-func (f *facts) unbounded(start, end, used int64, own terms) Allowance {
+func (f *facts) unbounded(start, end, used int64, own terms) allowance {
 	var credits []change
 	for i := range f.changes {
 		if f.changes[i].kind == changeCredit {
@@ -187,7 +186,7 @@ func (f *facts) unbounded(start, end, used int64, own terms) Allowance {
 		}
 	}
 	t := f.termsAt(end, own)
-	a := Allowance{Plan: t.plan, Override: t.override, Included: t.included, Adjusted: f.adjustment(start)}
+	a := allowance{Plan: t.plan, Override: t.override, Included: t.included, Adjusted: f.adjustment(start)}
 	for i := range credits {
 		if credits[i].counts(start, end) {
 			a.Credits = sum(a.Credits, credits[i].units)
@@ -250,3 +249,21 @@ const maxUnits = 1 << 50
 
 // sum adds two numbers of units, and stays within maxUnits.
 func sum(a, b int64) int64 { return max(min(a+b, maxUnits), -maxUnits) }
+
+// hasTenant reports whether there are changes of the tenant, and not only of plans.
+func (f *facts) hasTenant() bool {
+	return slices.ContainsFunc(f.changes, func(c change) bool { return c.kind != changePlan })
+}
+
+// allowance is what quota.Allowance says.
+type allowance struct {
+	Plan     string
+	Override bool
+
+	Included, Adjusted, Credits, Hard int64
+
+	CreditsUsed, Overage int64
+}
+
+// units returns the units that are not overage.
+func (a *allowance) units() int64 { return sum(max(sum(a.Included, a.Adjusted), 0), a.Credits) }

@@ -128,3 +128,9 @@ func (c *Config) complete() error {
 	}
 	return nil
 }
+
+// defaultLevels are the levels of notices, in percent of what a tenant's plan includes.
+var defaultLevels = []int{80, 90, 100}
+
+// maxLevels bounds the levels of a book.
+const maxLevels = 64

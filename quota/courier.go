@@ -147,7 +147,7 @@ func (c *courier) attempt(delivering context.Context, d *delivery) {
 		err = &DeliveryError{Permanent: true, Err: fmt.Errorf("%d attempts began, and not the last has ended", d.attempts-1)}
 	default:
 		ctx, cancel := context.WithTimeout(delivering, c.channel.Timeout)
-		err = deliver(ctx, &c.channel, d.public())
+		err = deliver(ctx, &c.channel, noticeOf(&d.notice))
 		cancel()
 	}
 	s := c.judge(d, err)

@@ -85,9 +85,9 @@ func (f *flusher) present(ctx context.Context) {
 	if err := b.declareLimits(ctx); err != nil && ctx.Err() == nil {
 		b.health.failed(asked, err)
 	}
-	if p, ok := b.ledger.(*pgLedger); ok && time.Since(time.Unix(f.prepared.Load(), 0)) > prepareEvery {
+	if time.Since(time.Unix(f.prepared.Load(), 0)) > prepareEvery {
 		asked = time.Now()
-		if err := p.prepare(ctx, asked); err == nil {
+		if err := b.ledger.prepare(ctx, asked); err == nil {
 			f.prepared.Store(time.Now().Unix())
 		} else if ctx.Err() == nil {
 			b.health.failed(asked, err)

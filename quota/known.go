@@ -110,11 +110,6 @@ func (b *Book) wantTenant(ctx context.Context, l *knownLimit, tenant string, f *
 	return l.unknownTenant(tenant)
 }
 
-// hasTenant reports whether there are changes of the tenant, and not only of plans.
-func (f *facts) hasTenant() bool {
-	return slices.ContainsFunc(f.changes, func(c change) bool { return c.kind != changePlan })
-}
-
 // counts reports whether requests can have a key. It is false if nobody has declared the limit's keys.
 func (l *knownLimit) counts(tenant string) bool {
 	return l.keys != "" && clientkeys.Match(l.keys, tenant)

@@ -1,8 +1,10 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -24,13 +26,12 @@ type ledger interface {
 	// flush writes positions, and the notices in them. It sets the outcome of each.
 	flush(ctx context.Context, positions []position) error
 
-	// usage calls yield for each account that the query selects, in the order of limit, key
-	// and period.
-	usage(ctx context.Context, q Query, yield func(Usage) error) error
+	// usage calls yield for each account that is selected, in the order of limit, key and period.
+	usage(ctx context.Context, s selection, yield func(use) error) error
 
-	// days returns the use by day of the accounts that the query selects, in the order of
-	// limit, key, period and day.
-	days(ctx context.Context, q Query) ([]dayUse, error)
+	// days returns the use by day of the accounts that are selected, in the order of limit, key, period
+	// and day.
+	days(ctx context.Context, s selection) ([]dayUse, error)
 
 	// tenants returns up to n tenants of a limit, in order, after the key of an account: those that
 	// have used something in its period, and those of whom there were changes before its end.
@@ -50,6 +51,9 @@ type ledger interface {
 	// listen calls changed for each change by any process, from when ready is called until
 	// ctx is done or the ledger fails. Limit or tenant is empty for all.
 	listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error
+
+	// prepare makes room for the accounts of the months around now.
+	prepare(ctx context.Context, now time.Time) error
 
 	// present records that a process is using the ledger for some limits, and returns the
 	// processes that were not heard of for a time and have no others. They may have left positions behind
@@ -74,6 +78,19 @@ type account struct {
 	limit      string
 	key        string // as text: see textOf
 	start, end int64  // of the period, in microseconds since the epoch
+}
+
+// selection selects accounts.
+type selection struct {
+	limit, key string   // empty for all
+	keys       []string // nil for all
+	from, to   int64    // periods that overlap this time, in microseconds since the epoch
+}
+
+// selects reports whether an account is selected.
+func (s *selection) selects(a *account) bool {
+	return (s.limit == "" || s.limit == a.limit) && (s.key == "" || s.key == a.key) && (s.keys == nil || slices.Contains(s.keys, a.key)) &&
+		a.end > s.from && a.start < s.to
 }
 
 // opening asks for a new generation of an account.
@@ -136,6 +153,12 @@ const (
 	closed
 )
 
+// use is what an account has used.
+type use struct {
+	account
+	used int64
+}
+
 // dayUse is the use of an account on one day.
 type dayUse struct {
 	account
@@ -181,4 +204,10 @@ func (l *life) judge(p *position) outcome {
 		return suspect
 	}
 	return written
+}
+
+// compareAccounts orders accounts by limit, key and period: the order in which all processes write them, so that none waits
+// for another in a circle.
+func compareAccounts(a, b *account) int {
+	return cmp.Or(cmp.Compare(a.limit, b.limit), cmp.Compare(a.key, b.key), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
 }

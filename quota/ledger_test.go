@@ -124,9 +124,9 @@ func TestQueries(t *testing.T) {
 			{"nobody", Query{Tenant: "tenant:c", To: farFuture}, 0},
 		} {
 			n := 0
-			if err := l.usage(t.Context(), tt.q, func(u Usage) error {
+			if err := l.usage(t.Context(), tt.q.selection(), func(u use) error {
 				n++
-				check.Equal(t, tt.name+": used", u.Used, int64(u.Start.Month()))
+				check.Equal(t, tt.name+": used", u.used, int64(timeOf(u.start).Month()))
 				return nil
 			}); err != nil || n != tt.want {
 				t.Errorf("%s: %d accounts, %v; want %d", tt.name, n, err, tt.want)

@@ -97,11 +97,11 @@ func usedOf(t *testing.T, l ledger, a account) (used int64) {
 	t.Helper()
 	q := Query{Limit: a.limit, Tenant: a.key, From: timeOf(a.start), To: timeOf(a.end)}
 	used = -1
-	must.OK(t, l.usage(t.Context(), q, func(u Usage) error {
+	must.OK(t, l.usage(t.Context(), q.selection(), func(u use) error {
 		if used >= 0 {
 			t.Errorf("the account is there twice: %+v", u)
 		}
-		used = u.Used
+		used = u.used
 		return nil
 	}))
 	return used
@@ -116,5 +116,5 @@ func wantUsed(t *testing.T, l ledger, a account, want int64) {
 // daysOf returns what the ledger has by day.
 func daysOf(t *testing.T, l ledger, q Query) []dayUse {
 	t.Helper()
-	return must.Get(l.days(t.Context(), q))(t)
+	return must.Get(l.days(t.Context(), q.selection()))(t)
 }

@@ -30,7 +30,9 @@ func (m *memoryLedger) openExport(_ context.Context, name string, since time.Tim
 		m.exports.sinks = make(map[string]*memorySink)
 	}
 	if m.exports.sinks[name] == nil {
-		since = orDefault(since, m.now())
+		if since.IsZero() {
+			since = m.now()
+		}
 		m.exports.sinks[name] = &memorySink{since: since, scanned: since, days: make(map[dayUse]*memoryExport)}
 	}
 	return nil

@@ -139,18 +139,16 @@ func (m *memoryLedger) write(p *position) {
 	}
 }
 
-func (m *memoryLedger) usage(_ context.Context, q Query, yield func(Usage) error) error {
+func (m *memoryLedger) usage(_ context.Context, s selection, yield func(use) error) error {
 	m.mu.Lock()
-	var found []Usage
+	var found []use
 	for id, a := range m.accounts {
-		if q.selects(&id) {
-			found = append(found, usageOf(&id, total(a.lives)))
+		if s.selects(&id) {
+			found = append(found, use{id, total(a.lives)})
 		}
 	}
 	m.mu.Unlock()
-	slices.SortFunc(found, func(a, b Usage) int {
-		return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Tenant, b.Tenant), a.Start.Compare(b.Start))
-	})
+	slices.SortFunc(found, func(a, b use) int { return compareAccounts(&a.account, &b.account) })
 	for _, u := range found {
 		if err := yield(u); err != nil {
 			return err
@@ -159,12 +157,12 @@ func (m *memoryLedger) usage(_ context.Context, q Query, yield func(Usage) error
 	return nil
 }
 
-func (m *memoryLedger) days(_ context.Context, q Query) ([]dayUse, error) {
+func (m *memoryLedger) days(_ context.Context, s selection) ([]dayUse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []dayUse
 	for id, a := range m.accounts {
-		if q.selects(&id) {
+		if s.selects(&id) {
 			all = append(all, a.byDay(&id)...)
 		}
 	}
@@ -288,6 +286,8 @@ func (m *memoryLedger) listen(ctx context.Context, ready func(), changed func(li
 	m.mu.Unlock()
 	return ctx.Err()
 }
+
+func (m *memoryLedger) prepare(context.Context, time.Time) error { return nil }
 
 // present knows of no other processes: when this one ends, so does the ledger.
 func (m *memoryLedger) present(context.Context, string, []string, time.Duration) (gone []string, clock time.Time, err error) {

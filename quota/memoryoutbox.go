@@ -16,7 +16,7 @@ type memoryDelivery struct {
 	channel   string
 	notice    *notice
 	id        int64
-	state     DeliveryState
+	state     string
 	attempts  int
 	due       time.Time
 	delivered time.Time
@@ -26,7 +26,7 @@ type memoryDelivery struct {
 // add has a notice delivered to all channels.
 func (o *memoryOutbox) add(n *notice, now time.Time) {
 	for _, channel := range o.channels {
-		o.all = append(o.all, &memoryDelivery{channel: channel, notice: n, id: int64(len(o.all)) + 1, state: Waiting, due: now})
+		o.all = append(o.all, &memoryDelivery{channel: channel, notice: n, id: int64(len(o.all)) + 1, state: stateWaiting, due: now})
 	}
 }
 
@@ -62,7 +62,7 @@ func (m *memoryLedger) waiting(_ context.Context, channel string, most int) (int
 	defer m.mu.Unlock()
 	n := 0
 	for _, d := range m.outbox.all {
-		if d.channel == channel && d.state == Waiting {
+		if d.channel == channel && d.state == stateWaiting {
 			n++
 		}
 	}
@@ -75,7 +75,7 @@ func (m *memoryLedger) claim(_ context.Context, channel string, again bool, busy
 	now := m.now()
 	var due []*memoryDelivery
 	for _, d := range m.outbox.all {
-		if d.channel == channel && d.state == Waiting && d.attempts > 0 == again && !d.due.After(now) && !slices.Contains(busy, d.notice.key) {
+		if d.channel == channel && d.state == stateWaiting && d.attempts > 0 == again && !d.due.After(now) && !slices.Contains(busy, d.notice.key) {
 			due = append(due, d)
 		}
 	}
@@ -102,19 +102,19 @@ func (m *memoryLedger) settle(_ context.Context, d *delivery, s *settlement) err
 	}
 	o, now := m.outbox.all[i], m.now()
 	if s.verdict == delivered {
-		if o.state != Delivered {
-			o.state, o.delivered, o.err = Delivered, now, ""
+		if o.state != stateDelivered {
+			o.state, o.delivered, o.err = stateDelivered, now, ""
 		}
 		return nil
 	}
-	if o.state != Waiting || o.attempts != d.attempts {
+	if o.state != stateWaiting || o.attempts != d.attempts {
 		return nil
 	}
 	switch s.verdict {
 	case failed:
 		o.due, o.err = now.Add(s.pause), s.err
 	case dead:
-		o.state, o.err = Dead, s.err
+		o.state, o.err = stateDead, s.err
 	case released:
 		o.due = now
 		o.attempts--
@@ -122,21 +122,18 @@ func (m *memoryLedger) settle(_ context.Context, d *delivery, s *settlement) err
 	return nil
 }
 
-func (m *memoryLedger) deliveries(_ context.Context, q DeliveryQuery, yield func(Delivery) error) error {
+func (m *memoryLedger) deliveries(_ context.Context, s deliverySelection, yield func(*deliveryRow) error) error {
 	m.mu.Lock()
-	var found []Delivery
+	var found []deliveryRow
 	for _, d := range slices.Backward(m.outbox.all) {
-		if (q.Channel == "" || q.Channel == d.channel) && (q.State == "" || q.State == d.state) &&
-			(q.Limit == "" || q.Limit == d.notice.limit) && (q.Tenant == "" || q.Tenant == d.notice.key) {
-			found = append(found, Delivery{
-				Channel: d.channel, Notice: d.notice.public(), State: d.state, Attempts: d.attempts,
-				Due: d.due.UTC(), Delivered: d.delivered, Err: d.err,
-			})
+		if (s.channel == "" || s.channel == d.channel) && (s.state == "" || s.state == d.state) &&
+			(s.limit == "" || s.limit == d.notice.limit) && (s.key == "" || s.key == d.notice.key) {
+			found = append(found, deliveryRow{d.channel, *d.notice, d.state, d.attempts, d.due.UTC(), d.delivered, d.err})
 		}
 	}
 	m.mu.Unlock()
 	for i := range found {
-		if err := yield(found[i]); err != nil {
+		if err := yield(&found[i]); err != nil {
 			return err
 		}
 	}
@@ -147,12 +144,12 @@ func (m *memoryLedger) redeliver(_ context.Context, channel string, notices []ac
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, d := range m.outbox.all {
-		chosen := len(notices) == 0 && d.state == Dead
+		chosen := len(notices) == 0 && d.state == stateDead
 		for i := range notices {
 			chosen = chosen || notices[i] == d.notice.account && int(levels[i]) == d.notice.level%againStep && included[i] == d.notice.included
 		}
 		if d.channel == channel && chosen {
-			d.state, d.attempts, d.due, d.delivered = Waiting, 0, m.now(), time.Time{}
+			d.state, d.attempts, d.due, d.delivered = stateWaiting, 0, m.now(), time.Time{}
 			n++
 		}
 	}

@@ -38,12 +38,6 @@ func (n *notice) after(others []*notice) (level int, is bool) {
 // unitsAt returns the units from which on a level is reached.
 func unitsAt(included int64, percent int) int64 { return (included*int64(percent) + 99) / 100 }
 
-// defaultLevels are the levels of notices, in percent of what a tenant's plan includes.
-var defaultLevels = []int{80, 90, 100}
-
-// maxLevels bounds the levels of a book.
-const maxLevels = 64
-
 // levelsIn yields the indexes of the bits that are set.
 func levelsIn(set uint64) iter.Seq[int] {
 	return func(yield func(int) bool) {

@@ -12,70 +12,14 @@ import (
 	"time"
 )
 
-// outbox is the part of a ledger that keeps which notices were delivered. A flush writes a
-// notice and its deliveries, one for each channel, in the same transaction.
-type outbox interface {
-	// openChannels has later notices delivered to channels, too.
-	openChannels(ctx context.Context, names []string) error
-
-	// channels returns the names of all channels, in order.
-	channels(ctx context.Context) ([]string, error)
-
-	// removeChannel forgets a channel and its deliveries.
-	removeChannel(ctx context.Context, name string) (known bool, err error)
-
-	// claim takes up to n deliveries that are due, which begins an attempt: if nothing is heard
-	// of it within lease, they are due again. again asks for those that were attempted before, or
-	// for others. Those of busy tenants are left, and so are all but one of each tenant.
-	claim(ctx context.Context, channel string, again bool, busy []string, n int, lease time.Duration) ([]delivery, error)
-
-	// settle ends an attempt.
-	settle(ctx context.Context, d *delivery, s *settlement) error
-
-	// deliveries calls yield for each delivery that the query selects, the latest notice first.
-	deliveries(ctx context.Context, q DeliveryQuery, yield func(Delivery) error) error
-
-	// waiting returns how many deliveries to a channel wait, up to most.
-	waiting(ctx context.Context, channel string, most int) (int64, error)
-
-	// redeliver makes deliveries due, as if there had been no attempt: those of notices, or all
-	// dead ones if there are none.
-	redeliver(ctx context.Context, channel string, notices []account, levels []int32, included []int64) (int64, error)
-}
-
-// delivery is an attempt to deliver a notice.
-type delivery struct {
-	channel string
-	notice
-	id       int64 // of the notice in the ledger
-	attempts int   // with this one
-}
-
-// verdict is how an attempt ended.
-type verdict uint8
-
-const (
-	delivered verdict = iota
-	failed            // due again after a pause
-	dead
-	released // not known, and it does not count: the process ends
-)
-
-// settlement ends an attempt.
-type settlement struct {
-	verdict verdict
-	pause   time.Duration
-	err     string
-}
-
 // DeliveryState is how far a notice has come on one channel.
 type DeliveryState string
 
 // The states of a delivery.
 const (
-	Waiting   DeliveryState = "waiting"   // it will be tried, maybe again
-	Delivered DeliveryState = "delivered" // the receiver has it
-	Dead      DeliveryState = "dead"      // it is not tried any more
+	Waiting   DeliveryState = stateWaiting   // it will be tried, maybe again
+	Delivered DeliveryState = stateDelivered // the receiver has it
+	Dead      DeliveryState = stateDead      // it is not tried any more
 )
 
 // Delivery is a notice on its way to one channel.
@@ -95,6 +39,22 @@ type DeliveryQuery struct {
 	State   DeliveryState // defaults to all
 	Limit   string        // name of the limit. Defaults to all limits.
 	Tenant  string        // key as the limit counts it. Defaults to all tenants.
+}
+
+// selection returns the query as the ledger wants it.
+func (q *DeliveryQuery) selection() deliverySelection {
+	s := deliverySelection{channel: q.Channel, state: string(q.State), limit: q.Limit}
+	if q.Tenant != "" {
+		s.key = textOf([]byte(q.Tenant))
+	}
+	return s
+}
+
+func deliveryOf(d *deliveryRow) Delivery {
+	return Delivery{
+		Channel: d.channel, Notice: noticeOf(&d.notice), State: DeliveryState(d.state), Attempts: d.attempts,
+		Due: d.due, Delivered: d.delivered, Err: d.err,
+	}
 }
 
 // ErrUnknownChannel says that no process has opened a channel of that name.
@@ -121,14 +81,11 @@ func (b *Book) Deliveries(ctx context.Context, q DeliveryQuery, yield func(Deliv
 	default:
 		return fmt.Errorf("weblimit: quota: deliveries have no state %q", q.State)
 	}
-	if q.Tenant != "" {
-		q.Tenant = textOf([]byte(q.Tenant))
-	}
 	var stopped error
 	found := false
-	err := b.ledger.deliveries(ctx, q, func(d Delivery) error {
+	err := b.ledger.deliveries(ctx, q.selection(), func(d *deliveryRow) error {
 		found = true
-		stopped = yield(d)
+		stopped = yield(deliveryOf(d))
 		return stopped
 	})
 	if err != nil && stopped == nil {
@@ -188,8 +145,8 @@ func (b *Book) RemoveChannel(ctx context.Context, name string) error {
 	return nil
 }
 
-// public returns the notice as users see it.
-func (n *notice) public() Notice {
+// noticeOf returns a notice as users see it.
+func noticeOf(n *notice) Notice {
 	return Notice{
 		ID:    stableID("notice", n.limit, n.key, n.start, n.end, int64(n.level)),
 		Limit: n.limit, Tenant: n.key, Start: timeOf(n.start), End: timeOf(n.end),

@@ -273,7 +273,7 @@ func TestAttemptsOfADeadProcess(t *testing.T) {
 		if len(second) == 0 {
 			wait.Until(t, "the lease ends", func() bool { second = claim(true, time.Minute); return len(second) == 1 })
 		}
-		if a, b := first[0].public(), second[0].public(); a != b || second[0].attempts != 2 {
+		if a, b := noticeOf(&first[0].notice), noticeOf(&second[0].notice); a != b || second[0].attempts != 2 {
 			t.Errorf("%+v, then %+v", a, b)
 		}
 		// The first attempt was only slow. That it failed says nothing of the second.
@@ -288,7 +288,7 @@ func TestAttemptsOfADeadProcess(t *testing.T) {
 
 func listOf(t *testing.T, l ledger, q DeliveryQuery) (all []Delivery) {
 	t.Helper()
-	must.OK(t, l.deliveries(t.Context(), q, func(d Delivery) error { all = append(all, d); return nil }))
+	must.OK(t, l.deliveries(t.Context(), q.selection(), func(d *deliveryRow) error { all = append(all, deliveryOf(d)); return nil }))
 	return all
 }
 

@@ -13,14 +13,6 @@ import (
 // partitioned are the tables that have a partition for each month, by the start of periods.
 var partitioned = []string{"account", "generation", "day", "export", "exported"}
 
-// monthOf returns the month of a time in UTC, counted from January of year 0.
-func monthOf(t time.Time) int { t = t.UTC(); return t.Year()*12 + int(t.Month()) - 1 }
-
-// beginOf returns the start of a month.
-func beginOf(month int) time.Time {
-	return time.Date(month/12, time.Month(month%12+1), 1, 0, 0, 0, 0, time.UTC)
-}
-
 // partitionOf returns the name of a table's partition.
 func partitionOf(table string, month int) string {
 	return table + beginOf(month).Format("_2006_01")
@@ -103,27 +95,6 @@ func (l *pgLedger) again(ctx context.Context, starts func(yield func(start int64
 	}
 	return f()
 }
-
-// Detach takes the months that ended before a time out of the book: their accounts are in no
-// query, statement or reconciliation any more. In PostgreSQL it detaches partitions, without
-// locking anybody out, and returns the names of the tables that these are now, to be archived or
-// dropped. A period belongs to the month that it begins in, in UTC.
-//
-// What tenants with credits have used in those months is kept, since it says what is left of the
-// credits. Detach refuses the last 62 days, whose periods may not have ended.
-func (b *Book) Detach(ctx context.Context, before time.Time) (tables []string, err error) {
-	if time.Since(before) < detachAge {
-		return nil, fmt.Errorf("weblimit: quota: detaching: only months that ended 62 days ago can be detached, not those before %v", before)
-	}
-	tables, err = b.ledger.detach(ctx, before)
-	if err != nil {
-		return tables, fmt.Errorf("weblimit: quota: detaching: %w", err)
-	}
-	return tables, nil
-}
-
-// detachAge is how long ago a month must have ended to be detached.
-const detachAge = 62 * 24 * time.Hour
 
 // detach detaches the partitions of the months that ended before a time, and returns the names of
 // the tables that they are now. It does not lock out others.

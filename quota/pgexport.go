@@ -106,7 +106,7 @@ func (l *pgLedger) accountsAfter(ctx context.Context, p *pass, after *account, n
 			return err
 		}
 		var a account
-		_, err = pgx.ForEachRow(rows, a.columns(), func() error {
+		_, err = pgx.ForEachRow(rows, accountOfRow(&a), func() error {
 			c.add(&a)
 			return nil
 		})
@@ -147,15 +147,15 @@ func (l *pgLedger) nextIncrements(ctx context.Context, p *pass, after account, n
 	}
 	page.all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (i increment, err error) {
 		var day time.Time
-		err = row.Scan(append(i.columns(), &day, &i.seq, &i.sent, &i.value, (*pgMicros)(&i.at))...)
+		err = row.Scan(append(accountOfRow(&i.account), &day, &i.seq, &i.sent, &i.value, (*pgMicros)(&i.at))...)
 		i.date = int32(day.Unix() / (24 * 3600))
 		return i, err
 	})
 	return page, err == nil, err
 }
 
-// columns are where a row's account goes.
-func (a *account) columns() []any {
+// accountOfRow returns where a row's account goes.
+func accountOfRow(a *account) []any {
 	return []any{&a.limit, &a.key, (*pgMicros)(&a.start), (*pgMicros)(&a.end)}
 }
 

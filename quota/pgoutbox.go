@@ -66,14 +66,14 @@ func (l *pgLedger) claim(ctx context.Context, channel string, again bool, busy [
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (delivery, error) {
 		d := delivery{channel: channel}
-		err := row.Scan(append([]any{&d.id, &d.attempts}, d.columns()...)...)
+		err := row.Scan(append([]any{&d.id, &d.attempts}, noticeOfRow(&d.notice)...)...)
 		return d, err
 	})
 }
 
-// columns are where a row's notice goes.
-func (n *notice) columns() []any {
-	return []any{&n.limit, &n.key, (*pgMicros)(&n.start), (*pgMicros)(&n.end), &n.level, &n.used, &n.included, &n.hard, (*pgMicros)(&n.at)}
+// noticeOfRow returns where a row's notice goes.
+func noticeOfRow(n *notice) []any {
+	return append(accountOfRow(&n.account), &n.level, &n.used, &n.included, &n.hard, (*pgMicros)(&n.at))
 }
 
 // pgMicros reads a timestamp as microseconds.
@@ -110,24 +110,23 @@ func (l *pgLedger) settle(ctx context.Context, d *delivery, s *settlement) error
 	return err
 }
 
-func (l *pgLedger) deliveries(ctx context.Context, q DeliveryQuery, yield func(Delivery) error) error {
+func (l *pgLedger) deliveries(ctx context.Context, s deliverySelection, yield func(*deliveryRow) error) error {
 	rows, err := l.pool.Query(ctx, l.sql(`SELECT d.channel, d.state, d.attempts, d.due, d.delivered, d.error,
 		n.limit_name, n.key, n.period_start, n.period_end, n.level, n.used, n.included, n.hard, n.at
 		FROM {schema}.delivery d JOIN {schema}.notice n ON n.id = d.notice
 		WHERE ($1 = '' OR d.channel = $1) AND ($2 = '' OR d.state = $2) AND ($3 = '' OR n.limit_name = $3) AND ($4 = '' OR n.key = $4)
-		ORDER BY d.notice DESC, d.channel`), q.Channel, string(q.State), q.Limit, q.Tenant)
+		ORDER BY d.notice DESC, d.channel`), s.channel, s.state, s.limit, s.key)
 	if err != nil {
 		return err
 	}
-	var d Delivery
-	var n notice
+	var d deliveryRow
 	var at *time.Time
-	_, err = pgx.ForEachRow(rows, append([]any{&d.Channel, (*string)(&d.State), &d.Attempts, &d.Due, &at, &d.Err}, n.columns()...), func() error {
-		d.Notice, d.Due, d.Delivered = n.public(), d.Due.UTC(), time.Time{}
+	_, err = pgx.ForEachRow(rows, append([]any{&d.channel, &d.state, &d.attempts, &d.due, &at, &d.err}, noticeOfRow(&d.notice)...), func() error {
+		d.due, d.delivered = d.due.UTC(), time.Time{}
 		if at != nil {
-			d.Delivered = at.UTC()
+			d.delivered = at.UTC()
 		}
-		return yield(d)
+		return yield(&d)
 	})
 	return err
 }

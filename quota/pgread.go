@@ -11,41 +11,38 @@ import (
 // queries read the partitions that they need and no others.
 const longestPeriod = 40 * 24 * time.Hour
 
-// where selects the accounts of a query: see Query.args.
+// where selects accounts: see argsOf.
 const where = `
 WHERE ($1 = '' OR limit_name = $1) AND ($2 = '' OR key = $2)
 AND period_end > $3 AND period_start < $4 AND period_start > $5 AND ($6::text[] IS NULL OR key = ANY ($6))`
 
-// args are the arguments of where.
-func (q *Query) args() []any {
-	from, to := q.From.UTC(), q.To.UTC()
-	if q.From.IsZero() {
-		from = time.Date(1900, time.January, 1, 0, 0, 0, 0, time.UTC)
-	}
-	return []any{q.Limit, q.Tenant, from, to, from.Add(-longestPeriod), q.tenants}
+// earliest is earlier than any period, and within what PostgreSQL can store.
+var earliest = time.Date(1900, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// argsOf returns the arguments of where.
+func argsOf(s *selection) []any {
+	from := timeOf(max(s.from, earliest.UnixMicro()))
+	return []any{s.limit, s.key, from, timeOf(s.to), from.Add(-longestPeriod), s.keys}
 }
 
-func (l *pgLedger) usage(ctx context.Context, q Query, yield func(Usage) error) error {
+func (l *pgLedger) usage(ctx context.Context, s selection, yield func(use) error) error {
 	rows, err := l.pool.Query(ctx, l.sql(`SELECT limit_name, key, period_start, period_end, sum(used - base)::bigint
-		FROM {schema}.generation`+where+` GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`), q.args()...)
+		FROM {schema}.generation`+where+` GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`), argsOf(&s)...)
 	if err != nil {
 		return err
 	}
-	var u Usage
-	_, err = pgx.ForEachRow(rows, []any{&u.Limit, &u.Tenant, &u.Start, &u.End, &u.Used}, func() error {
-		u.Start, u.End = u.Start.UTC(), u.End.UTC()
-		return yield(u)
-	})
+	var u use
+	_, err = pgx.ForEachRow(rows, append(accountOfRow(&u.account), &u.used), func() error { return yield(u) })
 	return err
 }
 
-func (l *pgLedger) days(ctx context.Context, q Query) (all []dayUse, err error) {
+func (l *pgLedger) days(ctx context.Context, s selection) (all []dayUse, err error) {
 	rows, err := l.pool.Query(ctx, l.sql(`SELECT limit_name, key, period_start, period_end, day, sum(units)::bigint FROM (
 		SELECT d.*, d.used - lag(d.used, 1, g.base) OVER (
 			PARTITION BY d.limit_name, d.key, d.period_start, d.period_end, d.generation ORDER BY d.position) AS units
 		FROM (SELECT * FROM {schema}.day`+where+`) d
 		JOIN {schema}.generation g USING (limit_name, key, period_start, period_end, generation)) u
-		GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`), q.args()...)
+		GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`), argsOf(&s)...)
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 	waiting := make(map[int]*restoring) // by index in differences
 	for i, s := range asked {
 		v := &views[i]
-		cause := s.compare(v)
+		cause := causeOf(s, v)
 		if cause == "" {
 			continue
 		}
@@ -162,7 +162,7 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		if repair {
 			k := b.rules.named(s.limit)
 			switch {
-			case cause == CauseNotFlushed && s.agreesOnceWritten(v):
+			case cause == CauseNotFlushed && agreesOnceWritten(s, v):
 				positions = append(positions, positionIn(k, s.account, v))
 				d.Repaired = true
 			case cause == CauseNotFlushed || cause == CauseForked || cause == CauseBehind || cause == CauseAhead:
@@ -241,8 +241,8 @@ func (b *Book) peek(ctx context.Context, checks []store.Check) ([]view, error) {
 	return views, nil
 }
 
-// compare returns why the store differs from the ledger, or nothing.
-func (s *standing) compare(v *view) Cause {
+// causeOf returns why the store differs from the ledger, or nothing.
+func causeOf(s *standing, v *view) Cause {
 	n := store.Generation(v.Position)
 	switch {
 	case v.ends != s.end:
@@ -278,7 +278,7 @@ func (s *standing) compare(v *view) Cause {
 
 // agreesOnceWritten reports whether the ledger has what the store has used, no less and no more, once the store's state
 // is written. If not, units of earlier generations were written late, which the store does not know.
-func (s *standing) agreesOnceWritten(v *view) bool {
+func agreesOnceWritten(s *standing, v *view) bool {
 	all := max(v.Used, s.total) // of a generation that the ledger has lost
 	for i := range s.lives {
 		if l := &s.lives[i]; l.generation == store.Generation(v.Position) {
@@ -290,7 +290,7 @@ func (s *standing) agreesOnceWritten(v *view) bool {
 
 func differenceOf(s *standing, cause Cause, v *view) Difference {
 	d := Difference{Usage: usageOf(&s.account, s.total), Cause: cause, InStore: v.Used, generation: store.Generation(v.Position)}
-	d.Tenant, d.Position = tenantOf(d.Tenant), v.Position
+	d.Position = v.Position
 	for i := range s.lives {
 		if l := &s.lives[i]; l.generation == d.generation {
 			d.Written = l.position

@@ -198,7 +198,7 @@ func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64,
 func (s *sender) send(sending context.Context, p *pass, all []increment) (refused int64, err error) {
 	batch := make([]Increment, len(all))
 	for i := range all {
-		batch[i] = all[i].public()
+		batch[i] = incrementOf(&all[i])
 	}
 	ctx, cancel := context.WithTimeout(sending, s.export.Timeout)
 	err = send(ctx, &s.export, batch)

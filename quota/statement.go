@@ -92,7 +92,7 @@ func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time
 			return nil, l.unknownTenant(tenant)
 		}
 	}
-	return f.statement(l, tenant, start, end, used), nil
+	return statementOf(f, l, tenant, start, end, used), nil
 }
 
 // statementBatch bounds the tenants that the ledger is asked for at a time.
@@ -147,14 +147,14 @@ func (b *Book) statements(ctx context.Context, l *knownLimit, after account) ([]
 	}
 	page := make([]*Statement, len(tenants))
 	for i, text := range tenants {
-		page[i] = all[text].statement(l, tenantOf(text), after.start, after.end, uses[text])
+		page[i] = statementOf(all[text], l, tenantOf(text), after.start, after.end, uses[text])
 	}
 	return page, nil
 }
 
-// statement returns the statement of a tenant that has used something, or nothing, in a period.
-func (f *facts) statement(l *knownLimit, tenant string, start, end int64, used *periodDays) *Statement {
-	s := &Statement{Limit: l.name, Tenant: tenant, Start: timeOf(start), End: timeOf(end), Closed: f.ended(end), Days: []StatementDay{}, Changes: f.during(start, end)}
+// statementOf returns the statement of a tenant that has used something, or nothing, in a period.
+func statementOf(f *facts, l *knownLimit, tenant string, start, end int64, used *periodDays) *Statement {
+	s := &Statement{Limit: l.name, Tenant: tenant, Start: timeOf(start), End: timeOf(end), Closed: f.now >= end, Days: []StatementDay{}, Changes: changesIn(f, start, end)}
 	if used != nil {
 		s.Used, s.Days = used.used, used.days
 	}
@@ -192,7 +192,7 @@ func (b *Book) Allowance(ctx context.Context, limit, tenant string, at time.Time
 	if used := uses[text]; used != nil {
 		u.Used = used.used
 	}
-	return all[text].allowance(start, end, u.Used, ownTerms(&l.rule)), u, err
+	return Allowance(all[text].allowance(start, end, u.Used, ownTerms(&l.rule))), u, err
 }
 
 // periodDays is what a tenant has used in a period, and by day.
@@ -204,16 +204,16 @@ type periodDays struct {
 // used returns what tenants have used in a period, by their texts: those of whom anything is known.
 func (b *Book) used(ctx context.Context, limit string, tenants []string, start, end int64) (map[string]*periodDays, error) {
 	all := make(map[string]*periodDays)
-	q := Query{Limit: limit, From: timeOf(start), To: timeOf(end), tenants: tenants}
-	err := b.ledger.usage(ctx, q, func(u Usage) error {
-		if u.Start.UnixMicro() == start && u.End.UnixMicro() == end {
-			all[u.Tenant] = &periodDays{u.Used, []StatementDay{}}
+	s := selection{limit: limit, keys: tenants, from: start, to: end}
+	err := b.ledger.usage(ctx, s, func(u use) error {
+		if u.start == start && u.end == end {
+			all[u.key] = &periodDays{u.used, []StatementDay{}}
 		}
 		return nil
 	})
 	if err == nil && len(all) > 0 {
 		var days []dayUse
-		days, err = b.ledger.days(ctx, q)
+		days, err = b.ledger.days(ctx, s)
 		for i := range days {
 			if d := &days[i]; d.start == start && d.end == end && all[d.key] != nil {
 				all[d.key].days = append(all[d.key].days, StatementDay{dateOf(d.date).Format(time.DateOnly), d.used})
@@ -228,7 +228,7 @@ func (b *Book) used(ctx context.Context, limit string, tenants []string, start, 
 
 // everUsed reports whether a tenant has used a limit at any time.
 func (b *Book) everUsed(ctx context.Context, limit, tenant string) (ever bool, err error) {
-	err = b.ledger.usage(ctx, Query{Limit: limit, Tenant: tenant, To: farFuture}, func(Usage) error {
+	err = b.ledger.usage(ctx, selection{limit: limit, key: tenant, from: micros(time.Time{}), to: micros(farFuture)}, func(use) error {
 		ever = true
 		return nil
 	})
@@ -238,11 +238,8 @@ func (b *Book) everUsed(ctx context.Context, limit, tenant string) (ever bool, e
 	return ever, nil
 }
 
-// ended reports whether a period has ended.
-func (f *facts) ended(end int64) bool { return f.now >= end }
-
-// during returns the tenant's changes that belong to a period.
-func (f *facts) during(start, end int64) []StatementChange {
+// changesIn returns the tenant's changes that belong to a period.
+func changesIn(f *facts, start, end int64) []StatementChange {
 	all := []StatementChange{}
 	for i := range f.changes {
 		c := &f.changes[i]

@@ -37,7 +37,7 @@ func (p *perTenant) entry(f *facts, epoch int64) *tenantEntry {
 	own := ownTerms(&p.rule)
 	present, later := f.allowance(start, end, 0, own), f.allowance(end, next, 0, own)
 	return &tenantEntry{
-		limit: present.limit(p.rule.Calendar), next: later.limit(p.rule.Calendar), credited: f.last(changeCredit) != nil,
+		limit: limitOf(&present, p.rule.Calendar), next: limitOf(&later, p.rule.Calendar), credited: f.last(changeCredit) != nil,
 		loaded: now, began: timeOf(start), ends: timeOf(end), until: timeOf(next), epoch: epoch,
 	}
 }

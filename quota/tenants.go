@@ -169,13 +169,13 @@ func ownTerms(r *store.Rule) terms {
 	return t
 }
 
-// limit returns the numbers of an allowance.
-func (a *Allowance) limit(period store.Period) core.Limit {
+// limitOf returns the numbers of an allowance.
+func limitOf(a *allowance, period store.Period) core.Limit {
 	l := core.PerBillingMonth(a.Hard, period.Day, period.Location)
 	if period.Unit == store.CalendarDay {
 		l = core.PerCalendarDay(a.Hard, period.Location)
 	}
-	if units := a.Units(); units > 0 && units < a.Hard {
+	if units := a.units(); units > 0 && units < a.Hard {
 		l = l.Soft(units)
 	}
 	return l

@@ -75,6 +75,10 @@ type Adjustment struct {
 }
 
 var (
+	// ErrReused says that an operation id was used before, for another change. Nothing was
+	// written.
+	ErrReused = reused
+
 	// ErrUnknownLimit says that no process has declared a limit of that name that is kept in the
 	// book. Processes declare the limits of their limiters within some seconds.
 	ErrUnknownLimit = errors.New("weblimit: quota: this book has no limit of this name")
@@ -96,7 +100,7 @@ func (b *Book) SetPlan(ctx context.Context, p Plan) error {
 	if c.hard == 0 {
 		c.hard = c.included
 	}
-	if err := errors.Join(c.validate(), validUnits(c.included, c.hard), validPlan(c.plan)); err != nil {
+	if err := errors.Join(validChange(c), validUnits(c.included, c.hard), validPlan(c.plan)); err != nil {
 		return err
 	}
 	return b.declare(ctx, c, "", func(f *facts, _ *knownLimit) (bool, error) {
@@ -109,7 +113,7 @@ func (b *Book) SetPlan(ctx context.Context, p Plan) error {
 // used stays used. To assign what is assigned already does nothing.
 func (b *Book) Assign(ctx context.Context, a Assignment) error {
 	c := &change{kind: changeAssign, limit: a.Limit, tenant: textOf([]byte(a.Tenant)), plan: a.Plan}
-	if err := errors.Join(c.validate(), validTenant(a.Tenant), validPlan(c.plan)); err != nil {
+	if err := errors.Join(validChange(c), validTenant(a.Tenant), validPlan(c.plan)); err != nil {
 		return err
 	}
 	return b.declare(ctx, c, a.Tenant, func(f *facts, l *knownLimit) (bool, error) {
@@ -130,7 +134,7 @@ func (b *Book) Override(ctx context.Context, o Override) error {
 	if c.hard == 0 {
 		c.hard = c.included
 	}
-	err := errors.Join(c.validate(), validTenant(o.Tenant))
+	err := errors.Join(validChange(c), validTenant(o.Tenant))
 	if c.hard != 0 || c.included != 0 {
 		err = errors.Join(err, validUnits(c.included, c.hard))
 	}
@@ -188,7 +192,7 @@ func (b *Book) Credit(ctx context.Context, credit Credit) (applied bool, err err
 		operation: credit.Operation, kind: changeCredit, limit: credit.Limit, tenant: textOf([]byte(credit.Tenant)),
 		units: credit.Units, reason: credit.Reason,
 	}
-	err = errors.Join(validOperation(c.operation), c.validate(), validTenant(credit.Tenant))
+	err = errors.Join(validOperation(c.operation), validChange(c), validTenant(credit.Tenant))
 	if c.units < 1 || c.units > maxUnits {
 		err = errors.Join(err, fmt.Errorf("weblimit: quota: a credit must be from 1 to %d units, got %d", int64(maxUnits), c.units))
 	}
@@ -233,7 +237,7 @@ func (b *Book) Adjust(ctx context.Context, a Adjustment) (applied bool, err erro
 		operation: a.Operation, kind: changeAdjust, limit: a.Limit, tenant: textOf([]byte(a.Tenant)),
 		units: a.Units, reason: a.Reason, present: a.At.IsZero(),
 	}
-	err = errors.Join(validOperation(c.operation), c.validate(), validTenant(a.Tenant))
+	err = errors.Join(validOperation(c.operation), validChange(c), validTenant(a.Tenant))
 	if c.units == 0 || c.units > maxUnits || c.units < -maxUnits {
 		err = errors.Join(err, fmt.Errorf("weblimit: quota: an adjustment must be up to %d units more or fewer, and not 0, got %d", int64(maxUnits), c.units))
 	}
@@ -279,8 +283,8 @@ func (b *Book) apply(ctx context.Context, c *change) (bool, error) {
 	return applied, nil
 }
 
-// validate checks what all changes have.
-func (c *change) validate() error {
+// validChange checks what all changes have.
+func validChange(c *change) error {
 	switch {
 	case !limitName.MatchString(c.limit):
 		return fmt.Errorf("weblimit: quota: a limit's name is 1 to 64 letters, digits and . _ -, got %q", c.limit)

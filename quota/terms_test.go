@@ -192,13 +192,13 @@ func TestCreditsCarryOver(t *testing.T) {
 	for _, tt := range []struct {
 		m    time.Month
 		used int64
-		want Allowance
+		want allowance
 	}{
-		{1, 120, Allowance{Included: 100, Hard: 190, Credits: 80, CreditsUsed: 20}},
-		{2, 100, Allowance{Included: 100, Adjusted: -10, Hard: 160, Credits: 60, CreditsUsed: 10}}, // 50 and 10
-		{3, 125, Allowance{Included: 100, Hard: 160, Credits: 50, CreditsUsed: 25}},
-		{4, 140, Allowance{Included: 100, Hard: 135, Credits: 25, CreditsUsed: 25, Overage: 15}},
-		{12, 0, Allowance{Included: 100, Hard: 110}},
+		{1, 120, allowance{Included: 100, Hard: 190, Credits: 80, CreditsUsed: 20}},
+		{2, 100, allowance{Included: 100, Adjusted: -10, Hard: 160, Credits: 60, CreditsUsed: 10}}, // 50 and 10
+		{3, 125, allowance{Included: 100, Hard: 160, Credits: 50, CreditsUsed: 25}},
+		{4, 140, allowance{Included: 100, Hard: 135, Credits: 25, CreditsUsed: 25, Overage: 15}},
+		{12, 0, allowance{Included: 100, Hard: 110}},
 	} {
 		check.Equal(t, tt.m.String(), f.allowance(month(tt.m), month(tt.m+1), tt.used, own), tt.want)
 	}
@@ -224,8 +224,8 @@ func TestAdjustmentsTakeNoCredits(t *testing.T) {
 		},
 		periods: []periodUse{{month(1), month(2), 5}},
 	}
-	check.Equal(t, "January", f.allowance(month(1), month(2), 5, own), Allowance{Included: 10, Adjusted: -30, Hard: 120, Credits: 50, CreditsUsed: 5})
-	check.Equal(t, "February", f.allowance(month(2), month(3), 0, own), Allowance{Included: 10, Hard: 145, Credits: 45})
+	check.Equal(t, "January", f.allowance(month(1), month(2), 5, own), allowance{Included: 10, Adjusted: -30, Hard: 120, Credits: 50, CreditsUsed: 5})
+	check.Equal(t, "February", f.allowance(month(2), month(3), 0, own), allowance{Included: 10, Hard: 145, Credits: 45})
 }
 
 func TestPerTenant(t *testing.T) {

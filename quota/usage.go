@@ -1,12 +1,10 @@
 package quota
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 )
 
@@ -23,8 +21,6 @@ type Query struct {
 	// at From, or begins at To, does not. Either may be zero: then nothing is too early, or too late.
 	// Both default to now.
 	From, To time.Time
-
-	tenants []string // as texts; nil for all
 }
 
 // Usage is the use of a limit by one tenant in one period.
@@ -59,35 +55,19 @@ func (q Query) during(now time.Time) Query {
 	return q
 }
 
-// farFuture is later than any period, and within what PostgreSQL can store.
-var farFuture = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
-
-// selects reports whether the query selects an account.
-func (q *Query) selects(a *account) bool {
-	return (q.Limit == "" || q.Limit == a.limit) && (q.Tenant == "" || q.Tenant == a.key) && (q.tenants == nil || slices.Contains(q.tenants, a.key)) &&
-		a.end > micros(q.From) && a.start < micros(q.To)
+// selection returns the query as the ledger wants it.
+func (q Query) selection() selection {
+	q = q.during(time.Now())
+	s := selection{limit: q.Limit, from: micros(q.From), to: micros(q.To)}
+	if q.Tenant != "" {
+		s.key = textOf([]byte(q.Tenant))
+	}
+	return s
 }
 
 func usageOf(a *account, used int64) Usage {
-	return Usage{Limit: a.limit, Tenant: a.key, Start: timeOf(a.start), End: timeOf(a.end), Used: used}
+	return Usage{Limit: a.limit, Tenant: tenantOf(a.key), Start: timeOf(a.start), End: timeOf(a.end), Used: used}
 }
-
-func compareAccounts(a, b *account) int {
-	return cmp.Or(cmp.Compare(a.limit, b.limit), cmp.Compare(a.key, b.key), cmp.Compare(a.start, b.start), cmp.Compare(a.end, b.end))
-}
-
-// micros returns a time in microseconds since the epoch; the zero time is the earliest.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return -1 << 60
-	}
-	return t.UnixMicro()
-}
-
-func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
-
-// dateOf returns the start of a day, given in days since the epoch.
-func dateOf(date int32) time.Time { return time.Unix(int64(date)*24*3600, 0).UTC() }
 
 // Usage yields the use of the accounts that a query selects, in the order of limit, tenant and
 // period. It reads what is written: the last Config.FlushEvery may be missing. An error ends it: [ErrUnknownLimit] if
@@ -97,10 +77,9 @@ func (b *Book) Usage(ctx context.Context, q Query) iter.Seq2[Usage, error] {
 		found := false
 		err := q.validate()
 		if err == nil {
-			err = b.ledger.usage(ctx, q.complete(), func(u Usage) error {
+			err = b.ledger.usage(ctx, q.selection(), func(u use) error {
 				found = true
-				u.Tenant = tenantOf(u.Tenant)
-				if !yield(u, nil) {
+				if !yield(usageOf(&u.account, u.used), nil) {
 					return errStop
 				}
 				return nil
@@ -127,7 +106,7 @@ func (b *Book) Days(ctx context.Context, q Query) ([]DayUsage, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	days, err := b.ledger.days(ctx, q.complete())
+	days, err := b.ledger.days(ctx, q.selection())
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
@@ -158,15 +137,6 @@ func (b *Book) wantLimit(ctx context.Context, name string) error {
 	}
 	_, err := b.limit(ctx, name)
 	return err
-}
-
-// complete returns the query as the ledger wants it.
-func (q Query) complete() Query {
-	q = q.during(time.Now())
-	if q.Tenant != "" {
-		q.Tenant = textOf([]byte(q.Tenant))
-	}
-	return q
 }
 
 // tenantOf returns the tenant of a text, which is the text itself if only its hash is known.
