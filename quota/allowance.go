@@ -1,5 +1,9 @@
 package quota
 
+import (
+	"github.com/weblimit/weblimit/quota/internal/terms"
+)
+
 // Allowance is what a tenant may use under a limit in one period.
 type Allowance struct {
 	// Plan is the name of the tenant's plan. It is empty without one: then the numbers are
@@ -19,4 +23,4 @@ type Allowance struct {
 }
 
 // Units returns the units that are not overage.
-func (a *Allowance) Units() int64 { return (*allowance)(a).units() }
+func (a *Allowance) Units() int64 { return (*terms.Allowance)(a).Units() }

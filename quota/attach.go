@@ -10,10 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 // ErrNoBook says that a database has no book under Config.Schema.
-var ErrNoBook = noBook
+var ErrNoBook = pgledger.ErrNoBook
 
 // errAttached is that of the store of an attached book.
 var errAttached = errors.New("weblimit: quota: this book is attached, for tools, and keeps nothing: use Open")
@@ -45,31 +47,31 @@ func Attach(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, erro
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	l := newPGLedger(pool, config.Schema, config.Levels)
-	if err := l.check(ctx); err != nil {
+	l := pgledger.New(pool, config.Schema, config.Levels)
+	if err := l.Check(ctx); err != nil {
 		return nil, err
 	}
 	return attach(ctx, config, l)
 }
 
 // attach returns an attached book with a ledger. config is complete.
-func attach(ctx context.Context, config Config, l ledger) (*Book, error) {
+func attach(ctx context.Context, config Config, l ledger.Ledger) (*Book, error) {
 	b, err := makeBook(config, l, endlessPatience) // no request waits for it
 	if err != nil {
 		return nil, err
 	}
-	declarations, err := l.declarations(ctx)
+	declarations, err := l.Declarations(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: reading the limits: %w", err)
 	}
 	b.attached = make(map[string]Limit)
 	for i := range declarations {
 		d := &declarations[i]
-		rule, err := d.rule()
+		rule, err := d.Rule()
 		if err == nil && b.rules.keeps(&rule) {
-			err = b.rules.attach(&rule, d.keys)
+			err = b.rules.attach(&rule, d.Keys)
 		}
-		b.attached[d.name] = Limit{Name: d.name, Keys: d.keys, PerTenant: d.perTenant, Declared: d.at, Err: err}
+		b.attached[d.Name] = Limit{Name: d.Name, Keys: d.Keys, PerTenant: d.PerTenant, Declared: d.At, Err: err}
 	}
 	b.refusing = &noStore{err: errAttached}
 	if err := b.refusing.Registry().OnRegister(func(store.Declaration) error { return errAttached }); err != nil {

@@ -14,10 +14,12 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // attachTo returns an attached book over a ledger.
-func attachTo(t *testing.T, l ledger, s store.Store) *Book {
+func attachTo(t *testing.T, l ledger.Ledger, s store.Store) *Book {
 	t.Helper()
 	c := Config{Store: s, Timeout: time.Minute}
 	if s == nil {
@@ -39,7 +41,7 @@ func differencesOf(t *testing.T, b *Book, repair bool) (all []Difference) {
 // A tool without limits of its own knows those of applications, and reads, repairs and adjusts.
 func TestAttach(t *testing.T) {
 	berlin := must.Get(time.LoadLocation("Europe/Berlin"))(t)
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		s := fresh()
 		b := bookOn(t, l, byHand(s))
 		limit := core.PerBillingMonth(100, 31, berlin).Soft(80).By(keyfuncs.Tenant("tenant")).Named("plan")
@@ -89,7 +91,7 @@ func TestAttach(t *testing.T) {
 
 // An attached book without a store reads, and does not compare.
 func TestAttachWithoutAStore(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b := bookOn(t, l, Config{})
 		spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 3)
 		mustFlushBook(t, b)
@@ -103,17 +105,17 @@ func TestAttachWithoutAStore(t *testing.T) {
 
 // A limit that nobody has declared, or whose time zone is not known here, is said to be unknown.
 func TestAttachSaysWhatItDoesNotKnow(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		s := fresh()
 		b := bookOn(t, l, Config{Store: s})
 		spend(t, limiterOn(t, b.Store(), monthly(100).Named("moon")), "tenant:acme", 3)
 		mustFlushBook(t, b)
-		now := monthOf(time.Now())
-		mustFlush(t, l, at(account{"gone", "tenant:acme", beginOf(now).UnixMicro(), beginOf(now + 1).UnixMicro()}, 1, 2, 5, 1))
+		now := micros.Month(time.Now())
+		mustFlush(t, l, at(ledger.Account{Limit: "gone", Key: "tenant:acme", Start: micros.BeginOf(now).UnixMicro(), End: micros.BeginOf(now + 1).UnixMicro()}, 1, 2, 5, 1))
 		rule := ruleOf(t, monthly(100).Named("moon"))
-		d := declarationOf(rule)
-		d.zone, d.july = "Moon/Tranquility", 3600
-		must.OK(t, l.declare(t.Context(), []declaration{d}))
+		d := ledger.DeclarationOf(rule)
+		d.Zone, d.July = "Moon/Tranquility", 3600
+		must.OK(t, l.Declare(t.Context(), []ledger.Declaration{d}))
 		tool := attachTo(t, l, s)
 		reasons := map[string]string{}
 		for _, d := range differencesOf(t, tool, true) {

@@ -15,6 +15,8 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 // take asks a store for one of n tenants each time.
@@ -72,29 +74,29 @@ func BenchmarkTake(b *testing.B) {
 
 // BenchmarkFlush writes positions of 10,000 accounts to PostgreSQL.
 func BenchmarkFlush(b *testing.B) {
-	l := newPGLedger(poolOf(b), "weblimit", defaultLevels)
+	l := pgledger.New(poolOf(b), "weblimit", defaultLevels)
 	ctx := context.Background()
-	if err := l.migrate(ctx); err != nil {
+	if err := l.Migrate(ctx); err != nil {
 		b.Fatal(err)
 	}
 	const n = 10_000
-	positions, openings := make([]position, n), make([]opening, n)
+	positions, openings := make([]ledger.Position, n), make([]ledger.Opening, n)
 	for i := range positions {
 		a := month("plan", fmt.Sprintf("tenant:%d", i), time.November)
-		openings[i], positions[i] = opening{account: a}, at(a, 1, 2, 1, 60)
+		openings[i], positions[i] = ledger.Opening{Account: a}, at(a, 1, 2, 1, 60)
 	}
-	if err := l.begin(ctx, openings, nil, make([]begun, n)); err != nil {
+	if err := l.Begin(ctx, openings, nil, make([]ledger.Begun, n)); err != nil {
 		b.Fatal(err)
 	}
 	before := busy(b, l)
 	for b.Loop() {
 		for i := range positions {
-			positions[i].position++
-			positions[i].used++
-			positions[i].at++
+			positions[i].Position++
+			positions[i].Used++
+			positions[i].At++
 		}
 		for first := 0; first < n; first += flushBatch {
-			if err := l.flush(ctx, positions[first:first+flushBatch]); err != nil {
+			if err := l.Flush(ctx, positions[first:first+flushBatch]); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -105,8 +107,8 @@ func BenchmarkFlush(b *testing.B) {
 
 // busy returns the time on a processor that the backends of the ledger's database have used. It is 0
 // where there is no /proc.
-func busy(b *testing.B, l *pgLedger) (sum time.Duration) {
-	rows, err := l.pool.Query(context.Background(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+func busy(b *testing.B, l *pgledger.Ledger) (sum time.Duration) {
+	rows, err := l.Pool.Query(context.Background(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
 	if err != nil {
 		b.Fatal(err)
 	}

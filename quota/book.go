@@ -11,13 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 // Book keeps what limits have counted, beside the store that decides. It is safe for
 // concurrent use. Close it when the process ends.
 type Book struct {
 	config   Config
-	ledger   ledger
+	ledger   ledger.Ledger
 	patience patience
 	store    bookStore
 	restorer store.Restorer
@@ -36,7 +39,7 @@ type Book struct {
 	refusing *noStore         // the store of an attached book
 
 	declaring sync.Mutex
-	declared  []declaration // by this process, in the ledger. Guarded by declaring.
+	declared  []ledger.Declaration // by this process, in the ledger. Guarded by declaring.
 
 	process string // names this process in the ledger
 	stop    context.CancelFunc
@@ -58,9 +61,9 @@ func Open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, error)
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	l := newPGLedger(pool, config.Schema, config.Levels)
-	err := l.setUp(ctx)
-	if err != nil && (!config.StartWithoutLedger || !isAway(err)) {
+	l := pgledger.New(pool, config.Schema, config.Levels)
+	err := l.SetUp(ctx)
+	if err != nil && (!config.StartWithoutLedger || !pgledger.IsAway(err)) {
 		return nil, fmt.Errorf("weblimit: quota: making the tables: %w", err)
 	}
 	return newBook(config, l, usualPatience, err)
@@ -72,7 +75,7 @@ func InMemory(config Config) *Book {
 	if err := config.complete(); err != nil {
 		panic(err)
 	}
-	b, err := newBook(config, newMemoryLedger(config.Levels), endlessPatience, nil)
+	b, err := newBook(config, memledger.New(config.Levels), endlessPatience, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -80,7 +83,7 @@ func InMemory(config Config) *Book {
 }
 
 // makeBook returns a book that does nothing yet. config is complete.
-func makeBook(config Config, l ledger, p patience) (*Book, error) {
+func makeBook(config Config, l ledger.Ledger, p patience) (*Book, error) {
 	b := &Book{config: config, ledger: l, patience: p, process: rand.Text(), closing: make(chan struct{}, 1)}
 	restorer, ok := store.RestorerOf(config.Store)
 	if !ok {
@@ -98,7 +101,7 @@ func makeBook(config Config, l ledger, p patience) (*Book, error) {
 
 // newBook returns a book with a ledger. config is complete. away says why the ledger is away, or is nil: then it is asked
 // nothing yet, since it may not even have tables.
-func newBook(config Config, l ledger, p patience, away error) (*Book, error) {
+func newBook(config Config, l ledger.Ledger, p patience, away error) (*Book, error) {
 	b, err := makeBook(config, l, p)
 	if err != nil {
 		return nil, err
@@ -108,7 +111,7 @@ func newBook(config Config, l ledger, p patience, away error) (*Book, error) {
 	}
 	if away == nil {
 		away = b.openReceivers()
-		if away != nil && (!config.StartWithoutLedger || !isAway(away)) {
+		if away != nil && (!config.StartWithoutLedger || !pgledger.IsAway(away)) {
 			return nil, away
 		}
 	}
@@ -193,7 +196,7 @@ func (b *Book) writeLast(ctx context.Context) error {
 	if err := b.write(ctx); err != nil || b.attached != nil {
 		return err
 	}
-	return b.ledger.leave(ctx, b.process)
+	return b.ledger.Leave(ctx, b.process)
 }
 
 // Flush writes what was used until now. A book does so by itself every Config.FlushEvery.

@@ -18,6 +18,9 @@ import (
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // monthly is a limit of 100 units per month.
@@ -44,7 +47,7 @@ func fresh() *memstore.Store { return memstore.New(memstore.Config{}) }
 func byHand(s store.Store) Config { return Config{Store: s, FlushEvery: maxFlushEvery} }
 
 // byHandOn returns such a book over a ledger, with the plan of n units, and its store.
-func byHandOn(t *testing.T, l ledger, n int64) (*Book, *memstore.Store) {
+func byHandOn(t *testing.T, l ledger.Ledger, n int64) (*Book, *memstore.Store) {
 	t.Helper()
 	m := fresh()
 	b := bookOn(t, l, byHand(m))
@@ -54,12 +57,12 @@ func byHandOn(t *testing.T, l ledger, n int64) (*Book, *memstore.Store) {
 
 // bookOn returns a book over a ledger, which is closed at the end, and whose store is empty unless c has
 // one. It waits for its ledger, which on a busy machine is slow, and not away.
-func bookOn(t *testing.T, l ledger, c Config) *Book {
+func bookOn(t *testing.T, l ledger.Ledger, c Config) *Book {
 	t.Helper()
 	return bookWith(t, l, c, endlessPatience)
 }
 
-func bookWith(t *testing.T, l ledger, c Config, p patience) *Book {
+func bookWith(t *testing.T, l ledger.Ledger, c Config, p patience) *Book {
 	t.Helper()
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
 	if c.Store == nil {
@@ -97,8 +100,8 @@ func spend(t *testing.T, l *core.Limiter, key string, n int) (granted int64) {
 // total returns what the ledger says that a key has used in all periods.
 func (b *Book) total(t *testing.T, limit, key string) (n int64) {
 	t.Helper()
-	must.OK(t, b.ledger.usage(t.Context(), Query{Limit: limit, Tenant: key}.all().selection(), func(u use) error {
-		n += u.used
+	must.OK(t, b.ledger.Usage(t.Context(), Query{Limit: limit, Tenant: key}.all().selection(), func(u ledger.Use) error {
+		n += u.Used
 		return nil
 	}))
 	return n
@@ -141,7 +144,7 @@ func usesOf(t *testing.T, b *Book, q Query) (all []Usage) {
 }
 
 func TestAFreshStoreGoesOnWhereTheBookIs(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		first := bookOn(t, l, Config{})
 		wantGranted(t, limiterOn(t, first.Store(), monthly(100)), 60, 60)
 		closeBook(t, first)
@@ -154,7 +157,7 @@ func TestAFreshStoreGoesOnWhereTheBookIs(t *testing.T) {
 // What a process has not flushed is not lost with the store: it goes to the ledger before the
 // account is restored.
 func TestAStoreThatForgets(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		m := fresh()
 		b := bookOn(t, l, byHand(m))
 		limiter := limiterOn(t, b.Store(), monthly(100))
@@ -176,7 +179,7 @@ func forget(t *testing.T, s store.Store, key string, limit core.Limit) {
 
 func TestLimitsAreDecidedTogether(t *testing.T) {
 	t.Parallel()
-	b := bookOn(t, newMemoryLedger(defaultLevels), Config{})
+	b := bookOn(t, memledger.New(defaultLevels), Config{})
 	burst := core.PerHour(3).By(keyfuncs.Tenant("tenant")).Named("burst")
 	trial := core.PerCalendarDay(2, time.UTC).By(keyfuncs.Tenant("tenant")).Named("trial").Shadow()
 	limiter := limiterOn(t, b.Store(), burst, monthly(100), trial)
@@ -188,7 +191,7 @@ func TestLimitsAreDecidedTogether(t *testing.T) {
 // Keys that another limit denies get no account: whoever makes up keys must get past that limit first.
 func TestDeniedKeysHaveNoAccounts(t *testing.T) {
 	t.Parallel()
-	b := bookOn(t, newMemoryLedger(defaultLevels), Config{})
+	b := bookOn(t, memledger.New(defaultLevels), Config{})
 	everyone := core.PerHour(5).By(keyfuncs.Everyone()).Named("everyone")
 	limiterOn(t, b.Store(), everyone, monthly(100))
 	strict, plan := ruleOf(t, everyone), ruleOf(t, monthly(100))
@@ -204,7 +207,7 @@ func TestDeniedKeysHaveNoAccounts(t *testing.T) {
 }
 
 func TestRefundsAndSettlements(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, m := byHandOn(t, l, 100)
 		checks, results := planCheck(t, 10), make([]store.Result, 1)
 		rule := checks[0].Rule
@@ -230,7 +233,7 @@ func TestRefundsAndSettlements(t *testing.T) {
 
 func TestResetIsAnError(t *testing.T) {
 	t.Parallel()
-	b := bookOn(t, newMemoryLedger(defaultLevels), Config{})
+	b := bookOn(t, memledger.New(defaultLevels), Config{})
 	burst := core.PerHour(3).By(keyfuncs.Tenant("tenant")).Named("burst")
 	limiter := limiterOn(t, b.Store(), burst, monthly(100))
 	spend(t, limiter, "tenant:acme", 3)
@@ -269,8 +272,8 @@ func TestPeriodsInTheBook(t *testing.T) {
 		days := daysOf(t, b.ledger, q)
 		must.Equal(t, "days", len(days), 40)
 		for i, d := range days {
-			if want := time.Date(2027, time.October, 30+i, 0, 0, 0, 0, time.UTC); !dateOf(d.date).Equal(want) || d.used != 2 {
-				t.Errorf("day %d: %v with %d units, want %v with 2", i, dateOf(d.date), d.used, want)
+			if want := time.Date(2027, time.October, 30+i, 0, 0, 0, 0, time.UTC); !micros.Date(d.Date).Equal(want) || d.Used != 2 {
+				t.Errorf("day %d: %v with %d units, want %v with 2", i, micros.Date(d.Date), d.Used, want)
 			}
 		}
 		closeBook(t, b)
@@ -278,7 +281,7 @@ func TestPeriodsInTheBook(t *testing.T) {
 }
 
 func TestManyRequestsForOneUnknownAccount(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		a := bookOn(t, l, Config{})
 		spend(t, limiterOn(t, a.Store(), monthly(100)), "tenant:acme", 70)
 		closeBook(t, a)
@@ -329,7 +332,7 @@ func TestTheHotPathAllocatesNothing(t *testing.T) {
 // An operation is charged once, however many processes repeat it, and across a store that forgets the
 // account but not the operation.
 func TestOperationsOfRequestsAreChargedOnce(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		m := fresh()
 		limit := monthly(100).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Repeats(1000)
 		rule := ruleOf(t, limit)
@@ -360,7 +363,7 @@ func TestAPeriodThatEndsMeanwhile(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Date(2028, time.February, 29, 23, 59, 59, 999_000_000, time.UTC).UnixMicro())
 	testclock.Set(m, now.Load)
-	l := &hookedLedger{ledger: newMemoryLedger(defaultLevels), beforeBegin: func() error { now.Add(2000); return nil }}
+	l := &hookedLedger{Ledger: memledger.New(defaultLevels), beforeBegin: func() error { now.Add(2000); return nil }}
 	b := bookOn(t, l, byHand(m))
 	checks, results := planCheck(t, 7), make([]store.Result, 1)
 	if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
@@ -368,7 +371,7 @@ func TestAPeriodThatEndsMeanwhile(t *testing.T) {
 	}
 	mustFlushBook(t, b)
 	var got []string
-	for _, u := range usesOf(t, b, Query{To: farFuture}) {
+	for _, u := range usesOf(t, b, Query{To: micros.FarFuture}) {
 		got = append(got, fmt.Sprintf("%s %d", u.Start.Format(time.DateOnly), u.Used))
 	}
 	check.Equal(t, "accounts", fmt.Sprint(got), "[2028-02-01 0 2028-03-01 7]")
@@ -377,7 +380,7 @@ func TestAPeriodThatEndsMeanwhile(t *testing.T) {
 // An account of which the store has charged what is not written, and of which an earlier generation was written late, is
 // right after one Reconcile.
 func TestReconcileRepairsWhatWasWrittenLateAtOnce(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		m := fresh()
 		first, second, third := bookOn(t, l, byHand(m)), bookOn(t, l, byHand(m)), bookOn(t, l, byHand(m))
 		spend(t, limiterOn(t, first.Store(), monthly(100)), "tenant:acme", 10)

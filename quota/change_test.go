@@ -3,17 +3,19 @@ package quota
 import (
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 // An error about a credit that never expires names no date.
 func TestACreditWithoutExpiryInWords(t *testing.T) {
 	t.Parallel()
-	c := change{kind: changeCredit, limit: "plan", tenant: "tenant:acme", units: 7, reason: "top-up"}
-	if words := c.inWords(); !strings.Contains(words, "without expiry") || strings.Contains(words, "1970") {
+	c := terms.Change{Kind: terms.ChangeCredit, Limit: "plan", Tenant: "tenant:acme", Units: 7, Reason: "top-up"}
+	if words := c.InWords(); !strings.Contains(words, "without expiry") || strings.Contains(words, "1970") {
 		t.Error(words)
 	}
-	c.expires = 1_796_083_200_000_000
-	if words := c.inWords(); !strings.Contains(words, "until 2026-12-01") {
+	c.Expires = 1_796_083_200_000_000
+	if words := c.InWords(); !strings.Contains(words, "until 2026-12-01") {
 		t.Error(words)
 	}
 }

@@ -13,11 +13,13 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
 
 // brokenLedger is a ledger whose calls fail at random, before or after they took effect.
 type brokenLedger struct {
-	ledger
+	ledger.Ledger
 
 	mu            sync.Mutex
 	random        *rand.Rand // Guarded by mu.
@@ -53,12 +55,12 @@ func (b *brokenLedger) call(f func() error) error {
 	return nil
 }
 
-func (b *brokenLedger) begin(ctx context.Context, o []opening, p []position, a []begun) error {
-	return b.call(func() error { return b.ledger.begin(ctx, o, p, a) })
+func (b *brokenLedger) Begin(ctx context.Context, o []ledger.Opening, p []ledger.Position, a []ledger.Begun) error {
+	return b.call(func() error { return b.Ledger.Begin(ctx, o, p, a) })
 }
 
-func (b *brokenLedger) flush(ctx context.Context, p []position) error {
-	return b.call(func() error { return b.ledger.flush(ctx, p) })
+func (b *brokenLedger) Flush(ctx context.Context, p []ledger.Position) error {
+	return b.call(func() error { return b.Ledger.Flush(ctx, p) })
 }
 
 // Two processes charge, refund, flush, are killed and replaced, while the store forgets and the
@@ -71,7 +73,7 @@ func TestNothingIsLostOrCountedTwice(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 14))
 			m := fresh()
-			l := &brokenLedger{ledger: newMemoryLedger(defaultLevels), random: rand.New(rand.NewPCG(seed, 15))}
+			l := &brokenLedger{Ledger: memledger.New(defaultLevels), random: rand.New(rand.NewPCG(seed, 15))}
 			often := float64(seed%2) * 0.2
 			l.breaks(often, often)
 			start := func() *Book {

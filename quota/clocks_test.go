@@ -10,15 +10,18 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 // eachClock runs a test over both ledgers, with a clock that the test sets ahead. Others may be at their tables.
-func eachClock(t *testing.T, f func(t *testing.T, l ledger, setAhead func(time.Duration))) {
+func eachClock(t *testing.T, f func(t *testing.T, l ledger.Ledger, setAhead func(time.Duration))) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		l := newMemoryLedger(defaultLevels)
-		f(t, l, func(d time.Duration) { l.now = func() time.Time { return time.Now().Add(d) } })
+		l := memledger.New(defaultLevels)
+		f(t, l, func(d time.Duration) { l.Now = func() time.Time { return time.Now().Add(d) } })
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
@@ -28,19 +31,19 @@ func eachClock(t *testing.T, f func(t *testing.T, l ledger, setAhead func(time.D
 }
 
 // clockedLedgerOf returns an empty ledger, and its server's clock.
-func clockedLedgerOf(t *testing.T) (*pgLedger, *pgtest.Clock) {
+func clockedLedgerOf(t *testing.T) (*pgledger.Ledger, *pgtest.Clock) {
 	t.Helper()
 	connString, clock := pgtest.Shared(t).ClockedDatabase(t)
-	l := newPGLedger(connect(t, connString), "weblimit", defaultLevels)
-	must.OK(t, l.migrate(t.Context()))
+	l := pgledger.New(connect(t, connString), "weblimit", defaultLevels)
+	must.OK(t, l.Migrate(t.Context()))
 	return l, clock
 }
 
 // begins reports whether a process may begin a pass.
-func begins(t *testing.T, l ledger, process string) (*pass, bool) {
+func begins(t *testing.T, l ledger.Ledger, process string) (*ledger.Pass, bool) {
 	t.Helper()
-	p := &pass{name: "billing", process: process, lease: time.Minute}
-	ok := must.Get(l.beginPass(t.Context(), p))(t)
+	p := &ledger.Pass{Name: "billing", Process: process, Lease: time.Minute}
+	ok := must.Get(l.BeginPass(t.Context(), p))(t)
 	return p, ok
 }
 
@@ -54,20 +57,20 @@ func TestAnExportAfterAClockThatWasAhead(t *testing.T) {
 			clock.SetAhead(t, ahead)
 			mustOpenExport(t, l, time.Time{})
 			first, _ := begins(t, l, "one")
-			must.OK(t, l.endPass(t.Context(), first, true, time.Minute))
+			must.OK(t, l.EndPass(t.Context(), first, true, time.Minute))
 			clock.SetAhead(t, 0)
 			two, ok := begins(t, l, "two")
-			if now := time.Now().Add(time.Minute); !ok || !two.whole || two.since.After(now) {
+			if now := time.Now().Add(time.Minute); !ok || !two.Whole || two.Since.After(now) {
 				t.Fatalf("the next pass is due after %v: begins %v, %+v", ahead, ok, two)
 			}
-			must.OK(t, l.endPass(t.Context(), two, true, 0))
+			must.OK(t, l.EndPass(t.Context(), two, true, 0))
 
 			clock.SetAhead(t, ahead)
 			begins(t, l, "killed") // and keeps its lease
 			clock.SetAhead(t, 0)
 			last, ok := begins(t, l, "three")
 			check.Equal(t, "the lease of a process that is gone has ended", ok, true)
-			must.OK(t, l.endPass(t.Context(), last, true, time.Hour))
+			must.OK(t, l.EndPass(t.Context(), last, true, time.Hour))
 			if _, ok := begins(t, l, "four"); ok {
 				t.Error("a pause is not kept by a clock that is right")
 			}
@@ -90,7 +93,7 @@ func TestALeaseOutlivesASmallStep(t *testing.T) {
 // PostgreSQL was killed in the middle of a pass, whose end could not be written: the process that was at it does
 // not wait for its own lease.
 func TestAProcessHasItsOwnLeaseBack(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		mustOpenExport(t, l, beginning)
 		for range 2 {
 			if _, ok := begins(t, l, "one"); !ok {
@@ -105,12 +108,12 @@ func TestAProcessHasItsOwnLeaseBack(t *testing.T) {
 
 // A page can take many calls of a slow receiver: each that it answers renews the lease.
 func TestTheLeaseIsRenewedWithEachBatch(t *testing.T) {
-	eachClock(t, func(t *testing.T, l ledger, setAhead func(time.Duration)) {
+	eachClock(t, func(t *testing.T, l ledger.Ledger, setAhead func(time.Duration)) {
 		mustOpenExport(t, l, beginning)
 		p, _ := begins(t, l, "one")
 		for i := 1; i <= 5; i++ {
 			setAhead(time.Duration(i) * 50 * time.Second)
-			must.OK(t, l.sent(t.Context(), p, nil))
+			must.OK(t, l.Sent(t.Context(), p, nil))
 			if _, ok := begins(t, l, "two"); ok {
 				t.Fatalf("after %d batches another process does the pass", i)
 			}
@@ -126,10 +129,10 @@ func TestTheLeaseIsRenewedWithEachBatch(t *testing.T) {
 func TestNoticesAfterAClockThatWasAhead(t *testing.T) {
 	t.Parallel()
 	l, clock := clockedLedgerOf(t)
-	must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
-	claim := func(again bool) []delivery {
+	must.OK(t, l.OpenChannels(t.Context(), []string{"mail"}))
+	claim := func(again bool) []ledger.Delivery {
 		t.Helper()
-		return must.Get(l.claim(t.Context(), "mail", again, []string{}, 10, time.Minute))(t)
+		return must.Get(l.Claim(t.Context(), "mail", again, []string{}, 10, time.Minute))(t)
 	}
 	clock.SetAhead(t, time.Hour)
 	for _, tenant := range []string{"tenant:killed", "tenant:failed"} {
@@ -138,8 +141,8 @@ func TestNoticesAfterAClockThatWasAhead(t *testing.T) {
 	all := claim(false) // and the one process is killed
 	check.Equal(t, "claimed", len(all), 2)
 	for i := range all {
-		if all[i].key == "tenant:failed" {
-			must.OK(t, l.settle(t.Context(), &all[i], &settlement{verdict: failed, pause: time.Minute, err: errors.New("down").Error()}))
+		if all[i].Key == "tenant:failed" {
+			must.OK(t, l.Settle(t.Context(), &all[i], &ledger.Settlement{Verdict: ledger.Failed, Pause: time.Minute, Err: errors.New("down").Error()}))
 		}
 	}
 	mustFlush(t, l, reached(month("plan", "tenant:made", time.November), 1, 1))
@@ -210,9 +213,9 @@ func TestAStepOfTheLedgersClock(t *testing.T) {
 }
 
 // goneSince has a process say that it is there, and returns those that are not.
-func goneSince(t *testing.T, l ledger, process string, lost time.Duration, limits ...string) []string {
+func goneSince(t *testing.T, l ledger.Ledger, process string, lost time.Duration, limits ...string) []string {
 	t.Helper()
-	gone, _, err := l.present(t.Context(), process, limits, lost)
+	gone, _, err := l.Present(t.Context(), process, limits, lost)
 	must.OK(t, err)
 	return gone
 }

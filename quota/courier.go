@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 const (
@@ -67,7 +68,7 @@ func (c *courier) open(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.book.config.Timeout)
 	defer cancel()
-	c.opened = c.book.ledger.openChannels(ctx, []string{c.channel.Name}) == nil // or tried again, as the ledger is by all others
+	c.opened = c.book.ledger.OpenChannels(ctx, []string{c.channel.Name}) == nil // or tried again, as the ledger is by all others
 	return c.opened
 }
 
@@ -82,7 +83,7 @@ func (c *courier) work(polling, delivering context.Context, again bool) {
 		// Not until polling is done: a claim that is canceled on its way may have been made all the
 		// same, and nobody would attempt these deliveries until its lease is over.
 		ctx, cancel := c.book.outlasting(delivering)
-		all, err := c.book.ledger.claim(ctx, c.channel.Name, again, busy, n, lease)
+		all, err := c.book.ledger.Claim(ctx, c.channel.Name, again, busy, n, lease)
 		cancel()
 		if err != nil {
 			if polling.Err() == nil {
@@ -121,46 +122,46 @@ func (c *courier) room(again bool) (n int, busy []string) {
 	return c.channel.Parallel - c.running[kindOf(again)], busy
 }
 
-func (c *courier) begin(d *delivery, again bool) {
+func (c *courier) begin(d *ledger.Delivery, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy[d.key]++
+	c.busy[d.Key]++
 	c.running[kindOf(again)]++
 }
 
-func (c *courier) end(d *delivery, again bool) {
+func (c *courier) end(d *ledger.Delivery, again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy[d.key]--; c.busy[d.key] == 0 {
-		delete(c.busy, d.key)
+	if c.busy[d.Key]--; c.busy[d.Key] == 0 {
+		delete(c.busy, d.Key)
 	}
 	c.running[kindOf(again)]--
 }
 
 // attempt delivers one notice, and writes how that ended.
-func (c *courier) attempt(delivering context.Context, d *delivery) {
+func (c *courier) attempt(delivering context.Context, d *ledger.Delivery) {
 	var err error
 	switch {
 	case delivering.Err() != nil: // it was claimed after Close had given up
 		err = context.Cause(delivering)
-	case d.attempts > c.channel.Attempts: // no process has lived to say how the last one ended
-		err = &DeliveryError{Permanent: true, Err: fmt.Errorf("%d attempts began, and not the last has ended", d.attempts-1)}
+	case d.Attempts > c.channel.Attempts: // no process has lived to say how the last one ended
+		err = &DeliveryError{Permanent: true, Err: fmt.Errorf("%d attempts began, and not the last has ended", d.Attempts-1)}
 	default:
 		ctx, cancel := context.WithTimeout(delivering, c.channel.Timeout)
-		err = deliver(ctx, &c.channel, noticeOf(&d.notice))
+		err = deliver(ctx, &c.channel, noticeOf(&d.Notice))
 		cancel()
 	}
 	s := c.judge(d, err)
 	if err != nil && delivering.Err() != nil {
-		s = settlement{verdict: released}
+		s = ledger.Settlement{Verdict: ledger.Released}
 	}
-	if s.verdict == failed || s.verdict == dead {
+	if s.Verdict == ledger.Failed || s.Verdict == ledger.Dead {
 		c.failed(1, err)
 	}
-	if s.verdict == dead {
+	if s.Verdict == ledger.Dead {
 		c.book.health.registry.Report(store.Event{Kind: store.EventNoticesDead, Node: c.channel.Name, Count: 1, Err: err})
 	}
-	if s.verdict == delivered {
+	if s.Verdict == ledger.Delivered {
 		c.delivered.Add(1)
 	}
 	c.settle(delivering, d, &s)
@@ -177,20 +178,20 @@ func deliver(ctx context.Context, c *Channel, n Notice) (err error) {
 }
 
 // judge says how an attempt ended.
-func (c *courier) judge(d *delivery, err error) settlement {
+func (c *courier) judge(d *ledger.Delivery, err error) ledger.Settlement {
 	if err == nil {
-		return settlement{verdict: delivered}
+		return ledger.Settlement{Verdict: ledger.Delivered}
 	}
-	s := settlement{verdict: failed, err: textOfError(err), pause: backoff(c.channel.Backoff, d.attempts)}
+	s := ledger.Settlement{Verdict: ledger.Failed, Err: textOfError(err), Pause: backoff(c.channel.Backoff, d.Attempts)}
 	var e *DeliveryError
 	if errors.As(err, &e) {
-		s.pause = max(s.pause, min(e.RetryAfter, maxRetryAfter))
+		s.Pause = max(s.Pause, min(e.RetryAfter, maxRetryAfter))
 		if e.Permanent {
-			s.verdict = dead
+			s.Verdict = ledger.Dead
 		}
 	}
-	if d.attempts >= c.channel.Attempts {
-		s.verdict = dead
+	if d.Attempts >= c.channel.Attempts {
+		s.Verdict = ledger.Dead
 	}
 	return s
 }
@@ -213,12 +214,12 @@ func around(d time.Duration) time.Duration {
 
 // settle writes how an attempt ended. While the ledger is away it tries again, until the lease
 // is over: then the notice is delivered again.
-func (c *courier) settle(delivering context.Context, d *delivery, s *settlement) {
+func (c *courier) settle(delivering context.Context, d *ledger.Delivery, s *ledger.Settlement) {
 	until := time.Now().Add(settleTime)
 	for {
 		// What is known is written, though the process ends.
 		ctx, cancel := c.book.outlasting(delivering)
-		err := c.book.ledger.settle(ctx, d, s)
+		err := c.book.ledger.Settle(ctx, d, s)
 		cancel()
 		if err == nil || time.Now().After(until) || delivering.Err() != nil {
 			return

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // A process declares its limits in the ledger, so that commands, which have none, know their
@@ -18,7 +19,7 @@ import (
 func (b *Book) declareLimits(ctx context.Context) error {
 	b.declaring.Lock()
 	defer b.declaring.Unlock()
-	var now, fresh []declaration
+	var now, fresh []ledger.Declaration
 	for _, name := range b.rules.names() {
 		k := b.rules.named(name)
 		if k == nil || !k.registered() {
@@ -35,7 +36,7 @@ func (b *Book) declareLimits(ctx context.Context) error {
 	}
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	defer cancel()
-	if err := b.ledger.declare(within, fresh); err != nil {
+	if err := b.ledger.Declare(within, fresh); err != nil {
 		return err
 	}
 	b.declared = now
@@ -73,7 +74,7 @@ func (b *Book) Limits() []Limit {
 	for _, name := range b.rules.names() {
 		if k := b.rules.named(name); k != nil {
 			d := k.declaration()
-			l := Limit{Name: name, Rule: k.declared(), Keys: d.keys, PerTenant: d.perTenant}
+			l := Limit{Name: name, Rule: k.declared(), Keys: d.Keys, PerTenant: d.PerTenant}
 			if a, attached := b.attached[l.Name]; attached {
 				l.Declared, l.Keys, l.PerTenant = a.Declared, a.Keys, a.PerTenant
 			}

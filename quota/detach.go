@@ -17,7 +17,7 @@ func (b *Book) Detach(ctx context.Context, before time.Time) (tables []string, e
 	if time.Since(before) < detachAge {
 		return nil, fmt.Errorf("weblimit: quota: detaching: only months that ended 62 days ago can be detached, not those before %v", before)
 	}
-	tables, err = b.ledger.detach(ctx, before)
+	tables, err = b.ledger.Detach(ctx, before)
 	if err != nil {
 		return tables, fmt.Errorf("weblimit: quota: detaching: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/spelling"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // Export sends what was used to a receiver, such as a billing engine: see package notify. The
@@ -121,7 +123,7 @@ func (e *Export) complete() error {
 		err = fmt.Errorf("its Batch must be from 1 to %d, got %d", maxBatch, e.Batch)
 	case e.Timeout < minTimeout || e.Timeout > maxDeliverTimeout:
 		err = fmt.Errorf("its Timeout must be from %v to %v, got %v", minTimeout, maxDeliverTimeout, e.Timeout)
-	case !e.Since.IsZero() && (e.Since.Unix() <= 0 || e.Since.After(farFuture)):
+	case !e.Since.IsZero() && (e.Since.Unix() <= 0 || e.Since.After(micros.FarFuture)):
 		err = fmt.Errorf("there can be no periods until %v", e.Since)
 	}
 	for _, name := range e.Limits {
@@ -136,12 +138,12 @@ func (e *Export) complete() error {
 }
 
 // incrementOf returns an increment as users see it.
-func incrementOf(i *increment) Increment {
-	at := min(max(i.at, i.start), i.end-1)
+func incrementOf(i *ledger.Increment) Increment {
+	at := min(max(i.At, i.Start), i.End-1)
 	return Increment{
 		// With sent and value in it, no two different increments can have one id.
-		ID:    stableID("usage", i.limit, i.key, i.start, i.end, int64(i.date), i.seq, i.sent, i.value),
-		Limit: i.limit, Tenant: i.key, Start: timeOf(i.start), End: timeOf(i.end),
-		Day: dateOf(i.date), At: timeOf(at), Value: i.value, Total: i.sent + i.value,
+		ID:    stableID("usage", i.Limit, i.Key, i.Start, i.End, int64(i.Date), i.Seq, i.Sent, i.Value),
+		Limit: i.Limit, Tenant: i.Key, Start: micros.Time(i.Start), End: micros.Time(i.End),
+		Day: micros.Date(i.Date), At: micros.Time(at), Value: i.Value, Total: i.Sent + i.Value,
 	}
 }

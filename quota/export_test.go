@@ -15,14 +15,16 @@ import (
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 // engine is a billing engine that drops increments whose id it knows.
 type engine struct {
 	mu     sync.Mutex
 	known  map[string]Increment
-	sums   map[account]int64
-	byDay  map[dayUse]int64
+	sums   map[ledger.Account]int64
+	byDay  map[ledger.DayUse]int64
 	calls  int
 	most   int                     // increments of a call
 	repeat int                     // increments that it knew
@@ -31,7 +33,7 @@ type engine struct {
 }
 
 func newEngine(t *testing.T) *engine {
-	return &engine{t: t, known: make(map[string]Increment), sums: make(map[account]int64), byDay: make(map[dayUse]int64)}
+	return &engine{t: t, known: make(map[string]Increment), sums: make(map[ledger.Account]int64), byDay: make(map[ledger.DayUse]int64)}
 }
 
 func (e *engine) Send(_ context.Context, batch []Increment) error {
@@ -53,8 +55,8 @@ func (e *engine) Send(_ context.Context, batch []Increment) error {
 			continue
 		}
 		e.known[i.ID] = i
-		id := account{i.Limit, i.Tenant, i.Start.UnixMicro(), i.End.UnixMicro()}
-		day := dayUse{account: id, date: int32(i.Day.Unix() / (24 * 3600))}
+		id := ledger.Account{Limit: i.Limit, Key: i.Tenant, Start: i.Start.UnixMicro(), End: i.End.UnixMicro()}
+		day := ledger.DayUse{Account: id, Date: int32(i.Day.Unix() / (24 * 3600))}
 		e.sums[id] += i.Value
 		e.byDay[day] += i.Value
 		if e.byDay[day] != i.Total || i.Value == 0 || i.At.Before(i.Start) || !i.At.Before(i.End) {
@@ -65,20 +67,20 @@ func (e *engine) Send(_ context.Context, batch []Increment) error {
 }
 
 // equals reports whether the engine has exactly what the ledger has.
-func (e *engine) equals(t *testing.T, l ledger) bool {
+func (e *engine) equals(t *testing.T, l ledger.Ledger) bool {
 	t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	want := make(map[account]int64)
+	want := make(map[ledger.Account]int64)
 	for _, d := range daysOf(t, l, Query{}.all()) {
-		want[d.account] += d.used
-		if e.byDay[dayUse{account: d.account, date: d.date}] != d.used {
+		want[d.Account] += d.Used
+		if e.byDay[ledger.DayUse{Account: d.Account, Date: d.Date}] != d.Used {
 			return false
 		}
 	}
 	equal := true
-	must.OK(t, l.usage(t.Context(), Query{}.all().selection(), func(u use) error {
-		equal = equal && want[u.account] == u.used && e.sums[u.account] == u.used
+	must.OK(t, l.Usage(t.Context(), Query{}.all().selection(), func(u ledger.Use) error {
+		equal = equal && want[u.Account] == u.Used && e.sums[u.Account] == u.Used
 		return nil
 	}))
 	return equal
@@ -93,9 +95,9 @@ func (e *engine) billing() Export {
 }
 
 // mustOpenExport makes the export known to a ledger.
-func mustOpenExport(t *testing.T, l ledger, since time.Time) {
+func mustOpenExport(t *testing.T, l ledger.Ledger, since time.Time) {
 	t.Helper()
-	must.OK(t, l.openExport(t.Context(), "billing", since))
+	must.OK(t, l.OpenExport(t.Context(), "billing", since))
 }
 
 func exporting(e ...Export) Config {
@@ -106,7 +108,7 @@ func exporting(e ...Export) Config {
 }
 
 func TestUsageIsExported(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		all, some := newEngine(t), newEngine(t)
 		config := exporting(Export{Name: "all", Send: all.Send, Batch: 7}, Export{Name: "some", Send: some.Send, Limits: []string{"other"}})
 		b := bookOn(t, l, config)
@@ -128,17 +130,17 @@ func TestUsageIsExported(t *testing.T) {
 // crashing is a ledger of a process that dies around the end of a call of Send: before the
 // ledger is told, or before the process learns that it was.
 type crashing struct {
-	ledger
+	ledger.Ledger
 	r *rand.Rand
 }
 
 var errCrash = errors.New("crash")
 
-func (c crashing) sent(ctx context.Context, p *pass, all []increment) error {
+func (c crashing) Sent(ctx context.Context, p *ledger.Pass, all []ledger.Increment) error {
 	if c.r.IntN(3) == 0 {
 		return errCrash
 	}
-	if err := c.ledger.sent(ctx, p, all); err != nil {
+	if err := c.Ledger.Sent(ctx, p, all); err != nil {
 		return err
 	}
 	if c.r.IntN(3) == 0 {
@@ -153,12 +155,12 @@ func TestSumsAreExactThroughCrashes(t *testing.T) {
 	t.Parallel()
 	for seed := range long.Rounds[uint64](5, 500) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			eachLedger(t, func(t *testing.T, l ledger) { exportThroughCrashes(t, l, seed) })
+			eachLedger(t, func(t *testing.T, l ledger.Ledger) { exportThroughCrashes(t, l, seed) })
 		})
 	}
 }
 
-func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
+func exportThroughCrashes(t *testing.T, l ledger.Ledger, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	e := newEngine(t)
 	steady := false
@@ -171,7 +173,7 @@ func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
 	mustOpenExport(t, l, beginning)
 	var accounts []*charged
 	for i := range 6 {
-		accounts = append(accounts, &charged{account: month("plan", fmt.Sprintf("tenant:%d", i%3), time.Month(1+i%2)), base: make(map[int64]int64)})
+		accounts = append(accounts, &charged{Account: month("plan", fmt.Sprintf("tenant:%d", i%3), time.Month(1+i%2)), base: make(map[int64]int64)})
 	}
 	for step := range 60 {
 		for range r.IntN(6) {
@@ -193,7 +195,7 @@ func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
 	passBy(t, l, e.billing(), "last but one", true)
 	passBy(t, l, e.billing(), "last", true)
 	if !e.equals(t, l) {
-		days, _ := l.days(t.Context(), Query{}.all().selection())
+		days, _ := l.Days(t.Context(), Query{}.all().selection())
 		t.Errorf("the engine has %v, the ledger %v", e.byDay, days)
 	}
 	if e.repeat == 0 {
@@ -202,19 +204,19 @@ func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
 }
 
 // passBy has a process do a pass, which may fail. Another one need not wait for its lease.
-func passBy(t *testing.T, l ledger, e Export, process string, whole bool) {
+func passBy(t *testing.T, l ledger.Ledger, e Export, process string, whole bool) {
 	t.Helper()
 	p := mustBeginPass(t, l, e.Name, process)
-	p.whole, p.holdBack = whole, e.HoldBack
+	p.Whole, p.HoldBack = whole, e.HoldBack
 	s := &sender{book: &Book{config: Config{Timeout: time.Minute}, ledger: l}, export: e}
 	_, _ = s.walk(t.Context(), t.Context(), p)
-	must.OK(t, l.endPass(t.Context(), p, false, 0))
+	must.OK(t, l.EndPass(t.Context(), p, false, 0))
 }
 
-func mustBeginPass(t *testing.T, l ledger, name, process string) *pass {
+func mustBeginPass(t *testing.T, l ledger.Ledger, name, process string) *ledger.Pass {
 	t.Helper()
-	p := &pass{name: name, process: process, lease: time.Minute}
-	if ok, err := l.beginPass(t.Context(), p); err != nil || !ok {
+	p := &ledger.Pass{Name: name, Process: process, Lease: time.Minute}
+	if ok, err := l.BeginPass(t.Context(), p); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
 	return p
@@ -222,15 +224,15 @@ func mustBeginPass(t *testing.T, l ledger, name, process string) *pass {
 
 // charged is an account with what a store knows of it.
 type charged struct {
-	account
+	ledger.Account
 	generation, changes, used int64
 	seconds                   int64
 	base                      map[int64]int64
-	late                      []position
+	late                      []ledger.Position
 }
 
 // step charges or refunds, and maybe flushes, now or later.
-func (c *charged) step(t *testing.T, l ledger, r *rand.Rand) {
+func (c *charged) step(t *testing.T, l ledger.Ledger, r *rand.Rand) {
 	t.Helper()
 	c.seconds += r.Int64N(24 * 3600 / 2)
 	c.seconds = min(c.seconds, 27*24*3600)
@@ -239,8 +241,8 @@ func (c *charged) step(t *testing.T, l ledger, r *rand.Rand) {
 		if c.generation > 0 && r.IntN(2) == 0 {
 			closes = c.generation
 		}
-		b := mustBegin(t, l, c.account, closes)
-		c.generation, c.changes, c.used, c.base[b.generation] = b.generation, 0, b.total, b.total
+		b := mustBegin(t, l, c.Account, closes)
+		c.generation, c.changes, c.used, c.base[b.Generation] = b.Generation, 0, b.Total, b.Total
 	}
 	c.changes++
 	if c.used > c.base[c.generation] && r.IntN(3) == 0 {
@@ -248,7 +250,7 @@ func (c *charged) step(t *testing.T, l ledger, r *rand.Rand) {
 	} else {
 		c.used += r.Int64N(50)
 	}
-	p := at(c.account, c.generation, c.changes, c.used, c.seconds)
+	p := at(c.Account, c.generation, c.changes, c.used, c.seconds)
 	if c.late = append(c.late, p); r.IntN(4) > 0 {
 		r.Shuffle(len(c.late), func(i, j int) { c.late[i], c.late[j] = c.late[j], c.late[i] })
 		mustFlush(t, l, c.late[0])
@@ -256,7 +258,7 @@ func (c *charged) step(t *testing.T, l ledger, r *rand.Rand) {
 	}
 }
 
-func (c *charged) flush(t *testing.T, l ledger) {
+func (c *charged) flush(t *testing.T, l ledger.Ledger) {
 	t.Helper()
 	mustFlush(t, l, c.late...)
 	c.late = nil
@@ -264,7 +266,7 @@ func (c *charged) flush(t *testing.T, l ledger) {
 
 // Several processes with the same export, of which some end in the middle.
 func TestManyProcessesExport(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		e := newEngine(t)
 		var books []*Book
 		for range 4 {
@@ -286,7 +288,7 @@ func TestManyProcessesExport(t *testing.T) {
 // An increment that the engine refuses for good holds up no other, and is neither dropped nor sent
 // all the time.
 func TestRefusedIncrements(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		e := newEngine(t)
 		refuses := true
 		e.answer = func(batch []Increment) error {
@@ -314,7 +316,7 @@ func TestRefusedIncrements(t *testing.T) {
 }
 
 func TestRefundsAreHeldBack(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		e := newEngine(t)
 		a := month("plan", "tenant:acme", time.November)
 		mustOpenExport(t, l, beginning)
@@ -330,7 +332,7 @@ func TestRefundsAreHeldBack(t *testing.T) {
 
 // An incremental pass passes over what has not changed, and nothing else.
 func TestPassesThatAreNotWhole(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		e := newEngine(t)
 		mustOpenExport(t, l, beginning)
 		export := e.billing()
@@ -358,7 +360,7 @@ func TestPassesThatAreNotWhole(t *testing.T) {
 // An engine that was away for longer than what is written late is waited for has everything in
 // the end; periods that ended before the export was opened are not sent.
 func TestPeriodsToExport(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		e := newEngine(t)
 		october := time.Date(2026, time.October, 15, 0, 0, 0, 0, time.UTC)
 		mustOpenExport(t, l, october)
@@ -369,15 +371,15 @@ func TestPeriodsToExport(t *testing.T) {
 			t.Errorf("%v", e.sums)
 		}
 		two := mustBeginPass(t, l, "billing", "two")
-		if !two.since.Equal(october) || !two.whole {
+		if !two.Since.Equal(october) || !two.Whole {
 			t.Errorf("after a pass that was not complete: %+v", two)
 		}
-		if ok, err := l.beginPass(t.Context(), &pass{name: "billing", process: "three", lease: time.Minute}); ok || err != nil {
+		if ok, err := l.BeginPass(t.Context(), &ledger.Pass{Name: "billing", Process: "three", Lease: time.Minute}); ok || err != nil {
 			t.Error("two processes do a pass", err)
 		}
-		must.OK(t, l.endPass(t.Context(), two, true, 0))
+		must.OK(t, l.EndPass(t.Context(), two, true, 0))
 		three := mustBeginPass(t, l, "billing", "three")
-		if _, ok := l.(*pgLedger); !three.since.Equal(two.began.Add(-lateness)) || three.whole == ok {
+		if _, ok := l.(*pgledger.Ledger); !three.Since.Equal(two.Began.Add(-ledger.Lateness)) || three.Whole == ok {
 			t.Errorf("after a complete pass: %+v", three)
 		}
 	})
@@ -385,7 +387,7 @@ func TestPeriodsToExport(t *testing.T) {
 
 // A process that hangs in Send loses its pass to another, and what both send has the same ids.
 func TestAnEngineThatHangs(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		hung := make(chan struct{}, 10)
 		hangs := func(ctx context.Context, _ []Increment) error {
 			hung <- struct{}{}
@@ -407,15 +409,15 @@ func TestAnEngineThatHangs(t *testing.T) {
 // lingering is a ledger whose next statement of one kind is done on the server, and is answered when
 // its caller cancels it or the test lets it.
 type lingering struct {
-	ledger
+	ledger.Ledger
 	kind    string
 	begun   chan struct{}
 	answers chan struct{}
 	once    *sync.Once
 }
 
-func linger(l ledger, kind string) lingering {
-	return lingering{ledger: l, kind: kind, begun: make(chan struct{}), answers: make(chan struct{}), once: new(sync.Once)}
+func linger(l ledger.Ledger, kind string) lingering {
+	return lingering{Ledger: l, kind: kind, begun: make(chan struct{}), answers: make(chan struct{}), once: new(sync.Once)}
 }
 
 func (l lingering) wait(ctx context.Context, kind string) error {
@@ -431,31 +433,31 @@ func (l lingering) wait(ctx context.Context, kind string) error {
 	return ctx.Err()
 }
 
-func (l lingering) beginPass(ctx context.Context, p *pass) (bool, error) {
-	ok, err := l.ledger.beginPass(context.WithoutCancel(ctx), p)
+func (l lingering) BeginPass(ctx context.Context, p *ledger.Pass) (bool, error) {
+	ok, err := l.Ledger.BeginPass(context.WithoutCancel(ctx), p)
 	if canceled := l.wait(ctx, "begin"); canceled != nil {
 		return false, canceled
 	}
 	return ok, err
 }
 
-func (l lingering) nextIncrements(ctx context.Context, p *pass, after account, n int) (page, bool, error) {
-	next, ok, err := l.ledger.nextIncrements(context.WithoutCancel(ctx), p, after, n)
+func (l lingering) NextIncrements(ctx context.Context, p *ledger.Pass, after ledger.Account, n int) (ledger.Page, bool, error) {
+	next, ok, err := l.Ledger.NextIncrements(context.WithoutCancel(ctx), p, after, n)
 	if canceled := l.wait(ctx, "next"); canceled != nil {
-		return page{}, false, canceled
+		return ledger.Page{}, false, canceled
 	}
 	return next, ok, err
 }
 
-func (l lingering) endPass(ctx context.Context, p *pass, complete bool, pause time.Duration) error {
+func (l lingering) EndPass(ctx context.Context, p *ledger.Pass, complete bool, pause time.Duration) error {
 	if err := l.wait(ctx, "end"); err != nil {
 		return err
 	}
-	return l.ledger.endPass(ctx, p, complete, pause)
+	return l.Ledger.EndPass(ctx, p, complete, pause)
 }
 
-func (l lingering) claim(ctx context.Context, channel string, again bool, busy []string, n int, lease time.Duration) ([]delivery, error) {
-	all, err := l.ledger.claim(context.WithoutCancel(ctx), channel, again, busy, n, lease)
+func (l lingering) Claim(ctx context.Context, channel string, again bool, busy []string, n int, lease time.Duration) ([]ledger.Delivery, error) {
+	all, err := l.Ledger.Claim(context.WithoutCancel(ctx), channel, again, busy, n, lease)
 	if len(all) > 0 {
 		if canceled := l.wait(ctx, "claim"); canceled != nil {
 			return nil, canceled
@@ -470,7 +472,7 @@ func TestACloseInAPassLeavesNoLease(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"begin", "next", "end"} {
 		t.Run(kind, func(t *testing.T) {
-			eachLedger(t, func(t *testing.T, l ledger) {
+			eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 				slow := linger(l, kind)
 				e := newEngine(t)
 				config := exporting(Export{Name: "billing", Send: e.Send})
@@ -485,7 +487,7 @@ func TestACloseInAPassLeavesNoLease(t *testing.T) {
 				time.AfterFunc(2*short.last, func() { close(slow.answers) })
 				<-closed
 				wait.Until(t, "another process does a pass", func() bool {
-					ok, err := l.beginPass(t.Context(), &pass{name: "billing", process: "another", lease: time.Minute})
+					ok, err := l.BeginPass(t.Context(), &ledger.Pass{Name: "billing", Process: "another", Lease: time.Minute})
 					return ok && err == nil
 				})
 				if n := seen.count(core.EventExportFailing); n > 0 {
@@ -498,7 +500,7 @@ func TestACloseInAPassLeavesNoLease(t *testing.T) {
 
 // Nor does a book whose Close gives up in the middle of a statement.
 func TestACloseThatGivesUpLeavesNoLease(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		for _, kind := range []string{"begin", "claim"} {
 			slow := linger(l, kind)
 			e := newEngine(t)
@@ -518,14 +520,14 @@ func TestACloseThatGivesUpLeavesNoLease(t *testing.T) {
 			close(slow.answers)
 			if kind == "begin" {
 				wait.Until(t, "another process does a pass", func() bool {
-					p := &pass{name: "billing", process: "another", lease: time.Minute}
-					ok, err := l.beginPass(t.Context(), p)
-					return ok && err == nil && l.endPass(t.Context(), p, false, 0) == nil
+					p := &ledger.Pass{Name: "billing", Process: "another", Lease: time.Minute}
+					ok, err := l.BeginPass(t.Context(), p)
+					return ok && err == nil && l.EndPass(t.Context(), p, false, 0) == nil
 				})
 				continue
 			}
 			wait.Until(t, "another process attempts the delivery", func() bool {
-				all, err := l.claim(t.Context(), "mail", false, []string{}, 10, time.Minute)
+				all, err := l.Claim(t.Context(), "mail", false, []string{}, 10, time.Minute)
 				return len(all) == 1 && err == nil
 			})
 			if n := len(r.ids()); n > 0 {
@@ -537,7 +539,7 @@ func TestACloseThatGivesUpLeavesNoLease(t *testing.T) {
 
 // Nor does it keep a notice from the others.
 func TestACloseInAClaimLeavesNoNotice(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		slow := linger(l, "claim")
 		var r receiver
 		b := bookOn(t, slow, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
@@ -561,7 +563,7 @@ func TestAFailureForAMomentIsNoRefusal(t *testing.T) {
 		calls++
 		return away
 	}}}
-	refused, err := s.send(t.Context(), new(pass), make([]increment, 4))
+	refused, err := s.send(t.Context(), new(ledger.Pass), make([]ledger.Increment, 4))
 	check.Is(t, "sending", err, away)
 	check.Equal(t, "refused", refused, 0)
 	check.Equal(t, "calls", calls, 1)

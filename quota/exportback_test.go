@@ -10,17 +10,19 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 // asked is a ledger that notes how it answers the question whether a pass may begin.
 type asked struct {
-	ledger
+	ledger.Ledger
 	began, refused, failed atomic.Int64
 	sentFails              atomic.Bool
 }
 
-func (a *asked) beginPass(ctx context.Context, p *pass) (bool, error) {
-	ok, err := a.ledger.beginPass(ctx, p)
+func (a *asked) BeginPass(ctx context.Context, p *ledger.Pass) (bool, error) {
+	ok, err := a.Ledger.BeginPass(ctx, p)
 	switch {
 	case err != nil:
 		a.failed.Add(1)
@@ -32,19 +34,19 @@ func (a *asked) beginPass(ctx context.Context, p *pass) (bool, error) {
 	return ok, err
 }
 
-func (a *asked) sent(ctx context.Context, p *pass, all []increment) error {
+func (a *asked) Sent(ctx context.Context, p *ledger.Pass, all []ledger.Increment) error {
 	if a.sentFails.Load() {
 		return errCrash
 	}
-	return a.ledger.sent(ctx, p, all)
+	return a.Ledger.Sent(ctx, p, all)
 }
 
 // A pass that the ledger has broken off goes on with the next question, however often passes are due, and is sent with the
 // same ids; the receiver has done nothing to be left alone for.
 func TestAPassThatTheLedgerBreaksOff(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		e := newEngine(t)
-		a := &asked{ledger: l}
+		a := &asked{Ledger: l}
 		a.sentFails.Store(true)
 		b := bookOn(t, a, byHand(fresh()))
 		mustOpenExport(t, l, beginning)
@@ -70,9 +72,9 @@ func TestAPassThatTheLedgerBreaksOff(t *testing.T) {
 func TestAnExportWhenPostgreSQLIsBack(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
-	l := newPGLedger(connect(t, server.Database(t)), "weblimit", defaultLevels)
-	must.OK(t, l.migrate(t.Context()))
-	a := &asked{ledger: l}
+	l := pgledger.New(connect(t, server.Database(t)), "weblimit", defaultLevels)
+	must.OK(t, l.Migrate(t.Context()))
+	a := &asked{Ledger: l}
 	e := newEngine(t)
 	sending, killed := make(chan struct{}, 100), make(chan struct{})
 	e.answer = func([]Increment) error {

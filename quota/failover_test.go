@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // switched is what a process sees of Redis: the server that it takes for the primary. A call reaches one server.
@@ -100,7 +101,7 @@ func (p *pair) rejoin(t *testing.T) {
 // A replica that has not received everything takes over, again and again, and is charged more often with fewer units. The ledger
 // keeps what was written, counts what is charged since, and Redis goes on with the sum.
 func TestAReplicaOfRedisTakesOver(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		p := newPair(t)
 		view := switchedAt(t, p.primary)
 		b := bookOn(t, l, byHand(view))
@@ -134,7 +135,7 @@ func TestAReplicaOfRedisTakesOver(t *testing.T) {
 // Failovers of Redis under load. Processes hear of them one after the other, and until then charge the old primary, whose
 // changes are lost. As long as no process dies, the ledger has exactly what was granted, and so has Redis.
 func TestFailoversOfRedisUnderLoad(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		const processes, accounts = 3, 5
 		p := newPair(t)
 		rule := ruleOf(t, monthly(1<<40))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 const (
@@ -68,7 +69,7 @@ func (f *flusher) present(ctx context.Context) {
 	b := f.book
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	asked := time.Now()
-	gone, clock, err := b.ledger.present(within, b.process, b.rules.names(), lostAfter)
+	gone, clock, err := b.ledger.Present(within, b.process, b.rules.names(), lostAfter)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -87,7 +88,7 @@ func (f *flusher) present(ctx context.Context) {
 	}
 	if time.Since(time.Unix(f.prepared.Load(), 0)) > prepareEvery {
 		asked = time.Now()
-		if err := b.ledger.prepare(ctx, asked); err == nil {
+		if err := b.ledger.Prepare(ctx, asked); err == nil {
 			f.prepared.Store(time.Now().Unix())
 		} else if ctx.Err() == nil {
 			b.health.failed(asked, err)
@@ -105,7 +106,7 @@ func (f *flusher) present(ctx context.Context) {
 		return
 	}
 	if len(gone) > 0 {
-		_ = b.ledger.leave(ctx, gone...) // or they will be found again
+		_ = b.ledger.Leave(ctx, gone...) // or they will be found again
 	}
 }
 
@@ -158,7 +159,7 @@ func (f *flusher) write(ctx context.Context, states []taken) error {
 	positions := positionsOf(states)
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	asked := time.Now()
-	err := b.ledger.flush(within, positions)
+	err := b.ledger.Flush(within, positions)
 	cancel()
 	f.batch.after(len(positions), flushBatch, err)
 	if err != nil {
@@ -176,27 +177,27 @@ func (f *flusher) write(ctx context.Context, states []taken) error {
 }
 
 // positionsOf returns states as the ledger wants them.
-func positionsOf(states []taken) []position {
+func positionsOf(states []taken) []ledger.Position {
 	if len(states) == 0 {
 		return nil
 	}
-	positions := make([]position, len(states))
+	positions := make([]ledger.Position, len(states))
 	for i := range states {
 		s := &states[i].state
-		positions[i] = position{
-			account: account{states[i].kept.name, textOf([]byte(states[i].entry.key)), s.start, s.end},
-			date:    dateIn(s.day, states[i].kept), position: s.position, used: s.used, at: s.at,
-			hard: s.hard, included: s.included, levels: s.levels,
+		positions[i] = ledger.Position{
+			Account: ledger.Account{Limit: states[i].kept.name, Key: ledger.TextOf([]byte(states[i].entry.key)), Start: s.start, End: s.end},
+			Date:    dateIn(s.day, states[i].kept), Position: s.position, Used: s.used, At: s.at,
+			Hard: s.hard, Included: s.included, Levels: s.levels,
 		}
 	}
 	return positions
 }
 
 // positionIn returns what the store says of an account, which reaches no level by it.
-func positionIn(k *kept, a account, v *view) position {
-	at := v.during(a.start, a.end)
+func positionIn(k *kept, a ledger.Account, v *view) ledger.Position {
+	at := v.during(a.Start, a.End)
 	day, _, _ := k.days.Period(at)
-	return position{account: a, date: dateIn(day, k), position: v.Position, used: v.Used, at: at}
+	return ledger.Position{Account: a, Date: dateIn(day, k), Position: v.Position, Used: v.Used, At: at}
 }
 
 // dateIn returns the day of a limit's time zone that begins at a time. A day may begin later than
@@ -207,29 +208,29 @@ func dateIn(day int64, k *kept) int32 {
 }
 
 // follow looks after positions that the ledger has answered with more than that it has them.
-func (f *flusher) follow(states []taken, positions []position) {
+func (f *flusher) follow(states []taken, positions []ledger.Position) {
 	b := f.book
 	for i := range positions {
 		p, s := &positions[i], &states[i]
 		switch {
-		case p.outcome == closed: // the store may go on with it: it was not told, or was set back again
+		case p.Outcome == ledger.Closed: // the store may go on with it: it was not told, or was set back again
 			f.suspect(s, p, math.MaxInt64, 0)
-		case p.outcome == suspect:
-			f.suspect(s, p, p.known, p.knownUsed)
-		case p.outcome == written && s.suspect:
-			f.suspect(s, p, p.position, p.used)
-		case p.outcome == written && b.table.isBehind(s, time.Now()) && b.table.twinOf(s) != nil:
+		case p.Outcome == ledger.Suspect:
+			f.suspect(s, p, p.Known, p.KnownUsed)
+		case p.Outcome == ledger.Written && s.suspect:
+			f.suspect(s, p, p.Position, p.Used)
+		case p.Outcome == ledger.Written && b.table.isBehind(s, time.Now()) && b.table.twinOf(s) != nil:
 			f.late = append(f.late, *s)
 		}
 	}
 }
 
 // suspect remembers a suspicion until it was checked: the ledger knows a position of the account.
-func (f *flusher) suspect(s *taken, p *position, known, used int64) {
+func (f *flusher) suspect(s *taken, p *ledger.Position, known, used int64) {
 	if f.suspects == nil {
 		f.suspects = make(map[suspicionID]suspicion)
 	}
-	id := suspicionID{p.account, p.generation()}
+	id := suspicionID{p.Account, p.Generation()}
 	before, there := f.suspects[id]
 	if there && before.known >= known || !there && len(f.suspects) >= maxOpening {
 		return // of those beyond, the next charge, or Reconcile, finds out
@@ -301,7 +302,7 @@ type suspicion struct {
 }
 
 type suspicionID struct {
-	account
+	ledger.Account
 	generation int64
 }
 
@@ -316,7 +317,7 @@ func (f *flusher) check(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	defer cancel()
 	ids := slices.SortedFunc(maps.Keys(f.suspects), func(x, y suspicionID) int {
-		return cmp.Or(compareAccounts(&x.account, &y.account), cmp.Compare(x.generation, y.generation))
+		return cmp.Or(ledger.Compare(&x.Account, &y.Account), cmp.Compare(x.generation, y.generation))
 	})
 	waiting := make(map[suspicionID]*restoring)
 	for part := range slices.Chunk(ids, store.MaxChecks/3) {
@@ -353,11 +354,11 @@ func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[
 	}
 	for i, id := range ids {
 		s, v := f.suspects[id], &views[i]
-		if v.ends != id.end || v.Stale || store.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
+		if v.ends != id.End || v.Stale || store.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
 			delete(f.suspects, id)
 			continue
 		}
-		if o, err := b.opener.fork(twins[i], s.key, id.start, v); err == nil {
+		if o, err := b.opener.fork(twins[i], s.key, id.Start, v); err == nil {
 			waiting[id] = o
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
 
 // node is a server of a replicated store, over the functions that stores are made of. It is deterministic:
@@ -125,7 +127,7 @@ type replicatedBook struct {
 	view *replicated
 }
 
-func bookAt(t *testing.T, l ledger, n *node) replicatedBook {
+func bookAt(t *testing.T, l ledger.Ledger, n *node) replicatedBook {
 	t.Helper()
 	view := &replicated{Store: fresh()}
 	view.to(n)
@@ -147,7 +149,7 @@ func (b *replicatedBook) charge(t *testing.T, key string, units int64) {
 // A replica that has not received everything takes over, and reaches higher positions with fewer units. The ledger
 // keeps what it had, counts what is charged since, and the store goes on with the sum.
 func TestAReplicaReachesAHigherPositionWithFewerUnits(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		primary := newNode()
 		a := bookAt(t, l, primary)
 		b := bookAt(t, l, primary)
@@ -185,7 +187,7 @@ func errorOf(_ Reconciliation, err error) error { return err }
 // The server that was taken over from goes on for a while, for those who have not heard of it. What it grants counts, too,
 // and so does what is granted after it has come back as the replica of the other one.
 func TestTwoServersGoOnAtOnce(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		old := newNode()
 		a, b := bookAt(t, l, old), bookAt(t, l, old)
 		a.charge(t, "tenant:acme", 3)
@@ -214,7 +216,7 @@ func TestTwoServersGoOnAtOnce(t *testing.T) {
 // A period begins while two servers go on at once, and both begin its accounts by themselves. That is one generation on
 // two servers, of which the ledger can keep one side only; and none of it is counted twice.
 func TestAPeriodBeginsOnTwoServers(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		old := newNode()
 		end := ruleOf(t, monthly(1)).PeriodEnd(old.now)
 		a, b := bookAt(t, l, old), bookAt(t, l, old)
@@ -241,7 +243,7 @@ func TestAPeriodBeginsOnTwoServers(t *testing.T) {
 // A replica of which the accounts have begun with the period, or not yet, takes over. It begins none by itself: that
 // would be the same generation again.
 func TestAReplicaBeginsNoPeriod(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		primary := newNode()
 		end := ruleOf(t, monthly(1)).PeriodEnd(primary.now)
 		b := bookAt(t, l, primary)
@@ -269,12 +271,12 @@ func TestAReplicaBeginsNoPeriod(t *testing.T) {
 // A restoration that is late, or is sent again, reaches a server that has taken over since. A generation begins on one
 // server only.
 func TestARestorationReachesTheNextServer(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		old := newNode()
-		h := &hookedLedger{ledger: l}
+		h := &hookedLedger{Ledger: l}
 		a, b := bookAt(t, h, old), bookAt(t, l, old)
 		replica := old.copy()
-		h.afterBegin = func([]opening, []begun) {
+		h.afterBegin = func([]ledger.Opening, []ledger.Begun) {
 			h.afterBegin = nil
 			b.charge(t, "tenant:acme", 7) // begins another generation on the old server
 			mustFlushBook(t, b.Book)
@@ -290,7 +292,7 @@ func TestARestorationReachesTheNextServer(t *testing.T) {
 // A failover, and the process that had charged what only the replica has is gone. Nobody charges the account any more, and
 // Reconcile writes it.
 func TestReconcileWritesWhatOnlyAReplicaHas(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		old := newNode()
 		killed, b := bookAt(t, l, old), bookAt(t, l, old)
 		killed.charge(t, "tenant:acme", 7)
@@ -308,13 +310,13 @@ func TestReconcileWritesWhatOnlyAReplicaHas(t *testing.T) {
 
 // Units of an earlier generation are given back, and that is written after the next one has begun.
 func TestReconcileFindsAStoreThatIsAhead(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, m := byHandOn(t, l, 100)
 		takeFrom(t, b, "tenant:acme", 5)
 		checks, results := takeFrom(t, b, "tenant:acme", 20)
 		mustFlushBook(t, b)
 		check.OK(t, b.Store().Refund(t.Context(), checks, results))
-		h := &hookedLedger{ledger: b.ledger}
+		h := &hookedLedger{Ledger: b.ledger}
 		other := bookOn(t, h, byHand(m))
 		limiterOn(t, other.Store(), monthly(100))
 		forget(t, m, "tenant:acme", monthly(100))
@@ -343,7 +345,7 @@ func TestFailoversLoseNothingThatAProcessKnows(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 27))
-			l := &brokenLedger{ledger: newMemoryLedger(defaultLevels), random: rand.New(rand.NewPCG(seed, 28))}
+			l := &brokenLedger{Ledger: memledger.New(defaultLevels), random: rand.New(rand.NewPCG(seed, 28))}
 			l.breaks(float64(seed%3)*0.1, float64(seed%3)*0.1)
 			primary := newNode()
 			replica := primary.copy()
@@ -427,7 +429,7 @@ func TestFailoversThatNobodySees(t *testing.T) {
 				said.Add(1)
 			}
 		})
-		b := bookOn(t, newMemoryLedger(defaultLevels), byHand(s))
+		b := bookOn(t, memledger.New(defaultLevels), byHand(s))
 		limiterOn(t, b.Store(), monthly(100))
 		takeFrom(t, b, "tenant:acme", 1)
 		takeFrom(t, b, "tenant:other", 1)

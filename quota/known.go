@@ -10,6 +10,9 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/clientkeys"
 	"github.com/weblimit/weblimit/internal/spelling"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 // knownLimit is a limit that this process has, or that another has declared.
@@ -26,14 +29,14 @@ func (b *Book) limit(ctx context.Context, name string) (*knownLimit, error) {
 	if k := b.rules.named(name); k != nil {
 		return k.known(), nil
 	}
-	declarations, err := b.ledger.declarations(ctx)
+	declarations, err := b.ledger.Declarations(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
 	for i := range declarations {
-		if d := &declarations[i]; d.name == name {
-			rule, err := d.rule()
-			return &knownLimit{name: name, rule: rule, keys: d.keys, err: err}, nil
+		if d := &declarations[i]; d.Name == name {
+			rule, err := d.Rule()
+			return &knownLimit{name: name, rule: rule, keys: d.Keys, err: err}, nil
 		}
 	}
 	names := b.namesWith(declarations)
@@ -45,10 +48,10 @@ func (b *Book) limit(ctx context.Context, name string) (*knownLimit, error) {
 }
 
 // namesWith returns the names of the limits that this process has and of those that others have declared, in order.
-func (b *Book) namesWith(declarations []declaration) []string {
+func (b *Book) namesWith(declarations []ledger.Declaration) []string {
 	names := b.rules.names()
 	for i := range declarations {
-		names = append(names, declarations[i].name)
+		names = append(names, declarations[i].Name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -79,7 +82,7 @@ func (l *knownLimit) period(at time.Time) (start, end int64, err error) {
 	switch {
 	case at.IsZero():
 		at = time.Now()
-	case at.Unix() <= 0 || at.After(farFuture):
+	case at.Unix() <= 0 || at.After(micros.FarFuture):
 		return 0, 0, fmt.Errorf("weblimit: quota: there is no period at %v", at)
 	}
 	start, end, _ = l.rule.Period(at.UnixMicro())
@@ -89,19 +92,19 @@ func (l *knownLimit) period(at time.Time) (start, end int64, err error) {
 // wantTenant returns [ErrUnknownTenant] for a name that the limit counts nobody under. A key that
 // its requests can have is a tenant, and so is any other that the ledger has: of limits that are
 // asked by AllowKey, and of those whose keys were others once. f are the facts of the tenant, or nil.
-func (b *Book) wantTenant(ctx context.Context, l *knownLimit, tenant string, f *facts) error {
+func (b *Book) wantTenant(ctx context.Context, l *knownLimit, tenant string, f *terms.Facts) error {
 	if l.counts(tenant) {
 		return nil
 	}
-	text := textOf([]byte(tenant))
+	text := ledger.TextOf([]byte(tenant))
 	if f == nil {
-		all, err := b.ledger.facts(ctx, l.name, []string{text})
+		all, err := b.ledger.Facts(ctx, l.name, []string{text})
 		if err != nil {
 			return fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 		}
 		f = all[text]
 	}
-	if f.hasTenant() {
+	if f.HasTenant() {
 		return nil
 	}
 	if ever, err := b.everUsed(ctx, l.name, text); ever || err != nil {

@@ -9,6 +9,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
 
 // unkeyed returns the limit "plan" of n units per month without a key.
@@ -45,7 +47,7 @@ func TestLimitsThatWouldNotBeBilled(t *testing.T) {
 	must.Get(core.New(core.Config{Store: before, Limits: []core.Limit{plan.By(tenant)}}))(t)
 	config := Config{Store: before}
 	must.OK(t, config.complete())
-	check.Fails(t, "a book over a limit that is counted beside it", check.ErrorOf(newBook(config, newMemoryLedger(defaultLevels), endlessPatience, nil)), "where nothing is billed")
+	check.Fails(t, "a book over a limit that is counted beside it", check.ErrorOf(newBook(config, memledger.New(defaultLevels), endlessPatience, nil)), "where nothing is billed")
 }
 
 // A tenant whose plan holds less than a request costs is denied, and not counted by the limit's own numbers.
@@ -63,7 +65,7 @@ func TestAPlanBelowTheCost(t *testing.T) {
 // What is said of a name that the limit counts nobody under is refused, with the name that may be
 // meant; the corrected call is made, and is no repeat.
 func TestNamesThatAreNoTenants(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, ctx := bookOn(t, l, Config{}), t.Context()
 		limiter := limiterOn(t, b.Store(),
 			unkeyed(100).By(keyfuncs.Tenant("tenant")), unkeyed(100).By(keyfuncs.APIKey()).Named("keys"), unkeyed(100).By(keyfuncs.Tenant("tenant"), keyfuncs.ClientIP()).Named("both"))
@@ -116,7 +118,7 @@ func TestNamesThatAreNoTenants(t *testing.T) {
 
 // A query for a limit that there is not is no query in which nothing is found, and neither is one that ends before it begins.
 func TestQueriesThatCanFindNothing(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, ctx := booked(t, l), t.Context()
 		usage := func(q Query) error {
 			for _, err := range b.Usage(ctx, q) {
@@ -145,7 +147,7 @@ func TestQueriesThatCanFindNothing(t *testing.T) {
 
 // Plans of limits that no process has reach nobody. Limits of other processes are known, to tools too.
 func TestNamesThatAreNoLimits(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		s := fresh()
 		b, office, ctx := bookOn(t, l, byHand(s)), bookOn(t, l, Config{}), t.Context()
 		pro := Plan{Limit: "paln", Name: "pro", Included: 10}
@@ -177,7 +179,7 @@ func TestNamesThatAreNoLimits(t *testing.T) {
 
 // A hard limit below 1 is an error of what would make it so.
 func TestHardLimitsBelowOne(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, ctx := booked(t, l), t.Context()
 		less := func(operation string, units int64) error {
 			_, err := b.Adjust(ctx, Adjustment{Operation: operation, Limit: "plan", Tenant: "tenant:acme", Units: -units, Reason: "r"})

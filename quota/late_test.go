@@ -9,18 +9,20 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
 
 // gated is a ledger that begins accounts when the test lets it.
 type gated struct {
-	ledger
+	ledger.Ledger
 	gate chan struct{}
 }
 
-func (g gated) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+func (g gated) Begin(ctx context.Context, openings []ledger.Opening, positions []ledger.Position, answers []ledger.Begun) error {
 	select {
 	case <-g.gate:
-		return g.ledger.begin(ctx, openings, positions, answers)
+		return g.Ledger.Begin(ctx, openings, positions, answers)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -31,7 +33,7 @@ func slowly(t *testing.T, f func(t *testing.T, l gated, books []*Book, limiters 
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2000, time.February, 10, 0, 0, 0, 0, time.UTC)))
-		l, m := gated{newMemoryLedger(defaultLevels), make(chan struct{})}, fresh()
+		l, m := gated{memledger.New(defaultLevels), make(chan struct{})}, fresh()
 		var books []*Book
 		var limiters []*core.Limiter
 		for range 2 {

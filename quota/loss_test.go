@@ -15,30 +15,33 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // hookedLedger calls functions around those of a ledger.
 type hookedLedger struct {
-	ledger
-	onFlush     func(positions []position)
+	ledger.Ledger
+	onFlush     func(positions []ledger.Position)
 	beforeBegin func() error // an error is the ledger's answer
-	afterBegin  func(openings []opening, answers []begun)
+	afterBegin  func(openings []ledger.Opening, answers []ledger.Begun)
 }
 
-func (h *hookedLedger) flush(ctx context.Context, positions []position) error {
+func (h *hookedLedger) Flush(ctx context.Context, positions []ledger.Position) error {
 	if h.onFlush != nil {
 		h.onFlush(positions)
 	}
-	return h.ledger.flush(ctx, positions)
+	return h.Ledger.Flush(ctx, positions)
 }
 
-func (h *hookedLedger) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+func (h *hookedLedger) Begin(ctx context.Context, openings []ledger.Opening, positions []ledger.Position, answers []ledger.Begun) error {
 	if h.beforeBegin != nil {
 		if err := h.beforeBegin(); err != nil {
 			return err
 		}
 	}
-	if err := h.ledger.begin(ctx, openings, positions, answers); err != nil {
+	if err := h.Ledger.Begin(ctx, openings, positions, answers); err != nil {
 		return err
 	}
 	if h.afterBegin != nil {
@@ -122,7 +125,7 @@ func (c *changingStore) Refund(ctx context.Context, checks []store.Check, result
 func TestAClientThatHangsUpIsNotCharged(t *testing.T) {
 	t.Parallel()
 	s := &changingStore{Store: fresh(), change: func(int) {}}
-	b := bookOn(t, newMemoryLedger(defaultLevels), byHand(s))
+	b := bookOn(t, memledger.New(defaultLevels), byHand(s))
 	limiterOn(t, b.Store(), monthly(100))
 	hourly := ruleOf(t, core.PerHour(3).FixedWindow().Named("hourly"))
 	checks := append(planCheck(t, 1), store.Check{Key: []byte("tenant:acme"), Rule: hourly, Cost: 3})
@@ -147,15 +150,15 @@ func TestAClientThatHangsUpIsNotCharged(t *testing.T) {
 
 // Totals that no store counts to, and totals below 0, can be restored.
 func TestTotalsOutOfRange(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		mustFlush(t, l, at(a, 1, 2, 1<<52, 60))
-		wantBegun(t, l, a, 0, begun{2, maxBase})
-		mustFlush(t, l, at(a, 2, 2, maxBase+5, 60))
+		wantBegun(t, l, a, 0, ledger.Begun{Generation: 2, Total: ledger.MaxBase})
+		mustFlush(t, l, at(a, 2, 2, ledger.MaxBase+5, 60))
 		wantUsed(t, l, a, 1<<52+5)
 		mustFlush(t, l, at(a, 1, 3, 0, 70))
 		mustFlush(t, l, at(a, 2, 3, 0, 70))
-		wantBegun(t, l, a, 0, begun{3, 0}) // more was given back than used
+		wantBegun(t, l, a, 0, ledger.Begun{Generation: 3, Total: 0}) // more was given back than used
 	})
 }
 
@@ -165,8 +168,8 @@ func TestFlushWaitsForWhatRequestsWrite(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	writing, goOn := make(chan struct{}), make(chan struct{})
-	l := newMemoryLedger(defaultLevels)
-	h := &hookedLedger{ledger: l, beforeBegin: func() error {
+	l := memledger.New(defaultLevels)
+	h := &hookedLedger{Ledger: l, beforeBegin: func() error {
 		if asked.Add(1) == 2 {
 			close(writing)
 			<-goOn
@@ -193,10 +196,10 @@ func TestFlushWaitsForWhatRequestsWrite(t *testing.T) {
 
 // The store forgets an account while its use is on the way to the ledger, and then units are given back.
 func TestForgottenDuringAFlush(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		flushing, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
-		h := &hookedLedger{ledger: l, onFlush: func([]position) {
+		h := &hookedLedger{Ledger: l, onFlush: func([]ledger.Position) {
 			once.Do(func() { close(flushing); <-goOn })
 		}}
 		b, m := byHandOn(t, h, 100)
@@ -220,7 +223,7 @@ func TestALateGenerationAndALostAnswer(t *testing.T) {
 		t.Run(fmt.Sprintf("lost=%v", lost), func(t *testing.T) {
 			t.Parallel()
 			m := fresh()
-			l := newMemoryLedger(defaultLevels)
+			l := memledger.New(defaultLevels)
 			h := &hookedStore{Store: m, restorer: m}
 			a, b := bookOn(t, l, byHand(h)), bookOn(t, l, byHand(m))
 			limiterOn(t, a.Store(), monthly(1000))
@@ -261,7 +264,7 @@ func TestALateGenerationAndALostAnswer(t *testing.T) {
 // A store goes on with a generation that was closed: it was set back twice, or was not told when the
 // generation was closed.
 func TestAClosedGenerationComesBack(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		rdb := onRedis(t)
 		b := bookOn(t, l, byHand(rdb.store()))
 		limiterOn(t, b.Store(), monthly(1000))
@@ -290,7 +293,7 @@ func TestAClosedGenerationComesBack(t *testing.T) {
 
 // A store that was set back is charged as often as before, so that only what is used differs.
 func TestSetBackToTheSamePosition(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		rdb := onRedis(t)
 		a, b := bookOn(t, l, byHand(rdb.store())), bookOn(t, l, byHand(rdb.store()))
 		limiterOn(t, a.Store(), monthly(1000))
@@ -314,7 +317,7 @@ func TestSetBackToTheSamePosition(t *testing.T) {
 
 // A store is set back again before the ledger was told what it had charged in the meantime, which counts once at most.
 func TestSetBackTwice(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		rdb := onRedis(t)
 		b := bookOn(t, l, byHand(rdb.store()))
 		limiterOn(t, b.Store(), monthly(1000))
@@ -353,7 +356,7 @@ func TestManyAccountsAreSetBack(t *testing.T) {
 	const accounts = 1500
 	var broken, slow, all atomic.Bool // all: all accounts were asked for at a time
 	var asked atomic.Int64            // while it is slow
-	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
+	h := &hookedLedger{Ledger: memledger.New(defaultLevels)}
 	rdb := onRedis(t)
 	b := bookOn(t, h, byHand(rdb.store()))
 	h.beforeBegin = func() error {
@@ -401,15 +404,15 @@ func TestManyAccountsAreSetBack(t *testing.T) {
 
 // The days of an account add up to its use, with closed generations too.
 func TestDaysOfClosedGenerations(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		mustFlush(t, l, at(a, 1, 10, 40, 60))
 		mustBegin(t, l, a, 1)
 		mustFlush(t, l, at(a, 1, 20, 60, 70))
 		mustFlush(t, l, at(a, 1, 30, 90, 3*24*3600))
 		mustFlush(t, l, at(a, 2, 5, 45, 3*24*3600))
-		days := daysOf(t, l, Query{Limit: "plan", From: timeOf(a.start), To: timeOf(a.end)})
-		if len(days) != 2 || days[0].used != 40 || days[1].used != 5 || usedOf(t, l, a) != 45 {
+		days := daysOf(t, l, Query{Limit: "plan", From: micros.Time(a.Start), To: micros.Time(a.End)})
+		if len(days) != 2 || days[0].Used != 40 || days[1].Used != 5 || usedOf(t, l, a) != 45 {
 			t.Errorf("days %+v, used %d; want 40 and 5, 45 together", days, usedOf(t, l, a))
 		}
 	})
@@ -418,14 +421,14 @@ func TestDaysOfClosedGenerations(t *testing.T) {
 // Accounts that are charged all the time don't keep others from being written.
 func TestNoAccountWaitsForOthers(t *testing.T) {
 	t.Parallel()
-	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
+	h := &hookedLedger{Ledger: memledger.New(defaultLevels)}
 	b := bookOn(t, h, byHand(fresh()))
 	limiterOn(t, b.Store(), monthly(1000))
 	const accounts = flushBatch + 1000
 	takeOfEach(t, b, accounts)
-	h.onFlush = func(positions []position) {
+	h.onFlush = func(positions []ledger.Position) {
 		for i := range positions {
-			takeFrom(t, b, positions[i].key, 1) // which is its text, too
+			takeFrom(t, b, positions[i].Key, 1) // which is its text, too
 		}
 	}
 	mustFlushBook(t, b)
@@ -444,16 +447,16 @@ func TestNoAccountWaitsForOthers(t *testing.T) {
 func TestOneBadAccountIsNoHarmToOthers(t *testing.T) {
 	t.Parallel()
 	waiting, goOn := make(chan struct{}, 100), make(chan struct{})
-	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
+	h := &hookedLedger{Ledger: memledger.New(defaultLevels)}
 	h.beforeBegin = func() error {
 		waiting <- struct{}{}
 		<-goOn
 		return nil
 	}
-	h.afterBegin = func(openings []opening, answers []begun) {
+	h.afterBegin = func(openings []ledger.Opening, answers []ledger.Begun) {
 		for i := range openings {
-			if openings[i].key == "tenant:bad" {
-				answers[i].generation = store.MaxGeneration + 1
+			if openings[i].Key == "tenant:bad" {
+				answers[i].Generation = store.MaxGeneration + 1
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 func TestMigrationsAtTheSameTimeAndTwice(t *testing.T) {
@@ -40,7 +42,7 @@ func TestARoleThatMayNotMakeTheSchema(t *testing.T) {
 	t.Parallel()
 	server, role := pgtest.Shared(t), pgtest.Name("role")
 	must.Get(connect(t, server.ConnString("")).Exec(t.Context(), "CREATE ROLE "+role+" LOGIN PASSWORD 'p'"))(t)
-	err := newPGLedger(connect(t, server.ConnStringAs(role, "p", "postgres")), pgtest.Name("book"), defaultLevels).setUp(t.Context())
+	err := pgledger.New(connect(t, server.ConnStringAs(role, "p", "postgres")), pgtest.Name("book"), defaultLevels).SetUp(t.Context())
 	check.Contains(t, "the error", fmt.Sprint(err), "open the book once with a role that may CREATE on the database")
 }
 
@@ -59,15 +61,15 @@ func TestSchemasAreApart(t *testing.T) {
 func TestPartitions(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t)
-	l := newPGLedger(pool, "weblimit", defaultLevels)
-	must.OK(t, l.migrate(t.Context()))
-	must.OK(t, l.prepare(t.Context(), time.Now()))
+	l := pgledger.New(pool, "weblimit", defaultLevels)
+	must.OK(t, l.Migrate(t.Context()))
+	must.OK(t, l.Prepare(t.Context(), time.Now()))
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
 			for _, m := range []time.Month{time.January, time.February, time.March} {
 				a := month("plan", fmt.Sprintf("tenant:%d", i), m)
-				check.OK(t, l.begin(t.Context(), []opening{{account: a}}, []position{at(a, 1, 2, 5, 60)}, make([]begun, 1)))
+				check.OK(t, l.Begin(t.Context(), []ledger.Opening{{Account: a}}, []ledger.Position{at(a, 1, 2, 5, 60)}, make([]ledger.Begun, 1)))
 			}
 		})
 	}

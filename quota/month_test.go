@@ -12,11 +12,14 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 // hanging is a ledger that, while it hangs, answers no question that a request could wait for.
 type hanging struct {
-	ledger
+	ledger.Ledger
 	hangs atomic.Bool
 	asked atomic.Int64 // for allowances
 }
@@ -28,26 +31,26 @@ func (h *hanging) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (h *hanging) facts(ctx context.Context, limit string, tenants []string) (map[string]*facts, error) {
+func (h *hanging) Facts(ctx context.Context, limit string, tenants []string) (map[string]*terms.Facts, error) {
 	h.asked.Add(1)
 	if err := h.wait(ctx); err != nil {
 		return nil, err
 	}
-	return h.ledger.facts(ctx, limit, tenants)
+	return h.Ledger.Facts(ctx, limit, tenants)
 }
 
-func (h *hanging) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+func (h *hanging) Begin(ctx context.Context, openings []ledger.Opening, positions []ledger.Position, answers []ledger.Begun) error {
 	if err := h.wait(ctx); err != nil {
 		return err
 	}
-	return h.ledger.begin(ctx, openings, positions, answers)
+	return h.Ledger.Begin(ctx, openings, positions, answers)
 }
 
-func (h *hanging) flush(ctx context.Context, positions []position) error {
+func (h *hanging) Flush(ctx context.Context, positions []ledger.Position) error {
 	if err := h.wait(ctx); err != nil {
 		return err
 	}
-	return h.ledger.flush(ctx, positions)
+	return h.Ledger.Flush(ctx, positions)
 }
 
 // inFebruary runs a test in a month that ends an hour and a half later, of which the store's and the process's clocks
@@ -56,7 +59,7 @@ func inFebruary(t *testing.T, f func(t *testing.T, l *hanging, b *Book, limiter 
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2000, time.February, 29, 22, 30, 0, 0, time.UTC)))
-		l := &hanging{ledger: newMemoryLedger(defaultLevels)}
+		l := &hanging{Ledger: memledger.New(defaultLevels)}
 		c := byHand(fresh())
 		c.Timeout = 5 * time.Second
 		b := bookWith(t, l, c, usualPatience)
@@ -149,8 +152,8 @@ func TestAProcessIsKilledWhenAMonthBegins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2000, time.February, 29, 23, 59, 0, 0, time.UTC)))
-		l, m := newMemoryLedger(defaultLevels), fresh()
-		killed := bookWith(t, &hanging{ledger: l}, byHand(m), usualPatience)
+		l, m := memledger.New(defaultLevels), fresh()
+		killed := bookWith(t, &hanging{Ledger: l}, byHand(m), usualPatience)
 		limiter := limiterOn(t, killed.Store(), monthly(100))
 		const tenants = 2*reconcileBatch + 7 // several pages
 		for i := range tenants {

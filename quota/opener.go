@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 const (
@@ -87,7 +89,7 @@ var (
 func (o *opener) request(t *twin, key []byte, seen *view) (*restoring, error) {
 	start, end, _ := t.rule.Period(seen.ends - 1)
 	if end != seen.ends {
-		return nil, fmt.Errorf("the store's period ends at %v, and this process's at %v: do they have the same time zones?", timeOf(seen.ends), timeOf(end))
+		return nil, fmt.Errorf("the store's period ends at %v, and this process's at %v: do they have the same time zones?", micros.Time(seen.ends), micros.Time(end))
 	}
 	return o.enqueue(&restoring{
 		id: openID{t.kept, string(key), seen.ends}, twin: t, start: start,
@@ -211,15 +213,15 @@ func (o *opener) open(batch []*restoring) (asked, away bool, err error) {
 	b := o.book
 	ctx, cancel := context.WithTimeout(context.Background(), b.config.Timeout)
 	defer cancel()
-	openings := make([]opening, len(batch))
+	openings := make([]ledger.Opening, len(batch))
 	release := o.take()
 	defer release()
 	var states []taken
 	for i, r := range batch {
-		openings[i] = opening{account: accountOf(r)}
+		openings[i] = ledger.Opening{Account: accountOf(r)}
 		if r.closes > 0 {
-			last := positionIn(r.twin.kept, openings[i].account, &r.seen)
-			openings[i].closes = &last
+			last := positionIn(r.twin.kept, openings[i].Account, &r.seen)
+			openings[i].Closes = &last
 		}
 		states = b.table.takeKey(r.twin.kept, []byte(r.id.key), states)
 	}
@@ -229,8 +231,8 @@ func (o *opener) open(batch []*restoring) (asked, away bool, err error) {
 			positions = append(positions, positionIn(r.twin.kept, accountOf(r), &r.seen))
 		}
 	}
-	answers, from := make([]begun, len(batch)), time.Now()
-	err = b.ledger.begin(ctx, openings, positions, answers)
+	answers, from := make([]ledger.Begun, len(batch)), time.Now()
+	err = b.ledger.Begin(ctx, openings, positions, answers)
 	o.batch.after(len(batch), openBatch, err)
 	if err != nil {
 		b.table.giveBack(states)
@@ -275,12 +277,12 @@ func (o *opener) waitTaken(ctx context.Context) error {
 	return nil
 }
 
-func accountOf(r *restoring) account {
-	return account{r.twin.kept.name, textOf([]byte(r.id.key)), r.start, r.id.ends}
+func accountOf(r *restoring) ledger.Account {
+	return ledger.Account{Limit: r.twin.kept.name, Key: ledger.TextOf([]byte(r.id.key)), Start: r.start, End: r.id.ends}
 }
 
 // tell tells the store what the ledger has answered.
-func (o *opener) tell(ctx context.Context, batch []*restoring, answers []begun) error {
+func (o *opener) tell(ctx context.Context, batch []*restoring, answers []ledger.Begun) error {
 	for first := 0; first < len(batch); first += store.MaxChecks / 3 {
 		last := min(first+store.MaxChecks/3, len(batch))
 		err := o.restore(ctx, batch[first:last], answers[first:last])
@@ -300,7 +302,7 @@ func (o *opener) tell(ctx context.Context, batch []*restoring, answers []begun) 
 }
 
 // restore tells the store what the ledger has answered, in one call.
-func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begun) error {
+func (o *opener) restore(ctx context.Context, batch []*restoring, answers []ledger.Begun) error {
 	b := o.book
 	checks := make([]store.Check, len(batch))
 	from := make([]store.Restoration, len(batch))
@@ -308,7 +310,7 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begu
 	for i, r := range batch {
 		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule, Account: &accounts[i]}
 		from[i] = store.Restoration{
-			Used: answers[i].total, Generation: answers[i].generation, Expect: r.expect, Ends: r.id.ends, History: r.seen.History,
+			Used: answers[i].Total, Generation: answers[i].Generation, Expect: r.expect, Ends: r.id.ends, History: r.seen.History,
 		}
 		if r.closes == 0 {
 			from[i].Position = r.seen.Position
@@ -320,7 +322,7 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begu
 	var forks int64
 	for i, r := range batch {
 		b.health.sawHistory(accounts[i].History)
-		if r.told = results[i].Charged; r.told && r.seen.Stale && answers[i].total > r.seen.Used {
+		if r.told = results[i].Charged; r.told && r.seen.Stale && answers[i].Total > r.seen.Used {
 			forks++
 		}
 		// The store may have used more than the ledger knows: it was charged before there was a

@@ -19,6 +19,9 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 // events collects what a store reports.
@@ -105,7 +108,7 @@ func TestMoreAccountsThanFit(t *testing.T) {
 	m := fresh()
 	var seen events
 	seen.on(m)
-	l := &brokenLedger{ledger: newMemoryLedger(defaultLevels), random: nil}
+	l := &brokenLedger{Ledger: memledger.New(defaultLevels), random: nil}
 	b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute, MaxAccounts: minMaxAccounts})
 	limiterOn(t, b.Store(), monthly(100))
 	checks, results := planCheck(t, 3), make([]store.Result, 1)
@@ -139,7 +142,7 @@ func TestACloseInAFlushIsNoOutage(t *testing.T) {
 		m := fresh()
 		var seen events
 		seen.on(m)
-		h := &hanging{ledger: newMemoryLedger(defaultLevels)}
+		h := &hanging{Ledger: memledger.New(defaultLevels)}
 		b := bookOn(t, h, Config{Store: m, FlushEvery: time.Second})
 		takeFrom(t, b, "tenant:acme", 9)
 		h.hangs.Store(true)
@@ -172,10 +175,10 @@ func TestCloseIsBounded(t *testing.T) {
 }
 
 // locked keeps all others from a table, as a server that hangs does, until the test calls letGo or ends.
-func locked(t *testing.T, l *pgLedger, table string) (letGo func()) {
+func locked(t *testing.T, l *pgledger.Ledger, table string) (letGo func()) {
 	t.Helper()
-	tx := must.Get(l.pool.Begin(t.Context()))(t)
-	must.Get(tx.Exec(t.Context(), l.sql("LOCK TABLE {schema}."+table)))(t)
+	tx := must.Get(l.Pool.Begin(t.Context()))(t)
+	must.Get(tx.Exec(t.Context(), l.SQL("LOCK TABLE {schema}."+table)))(t)
 	letGo = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })
 	t.Cleanup(letGo)
 	return letGo
@@ -183,10 +186,10 @@ func locked(t *testing.T, l *pgLedger, table string) (letGo func()) {
 
 // Each level is noted once, whichever process reaches it.
 func TestNotices(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		m := fresh()
 		a, b := bookOn(t, l, byHand(m)), bookOn(t, l, byHand(m))
-		must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
+		must.OK(t, l.OpenChannels(t.Context(), []string{"mail"}))
 		limit := monthly(100).Soft(50)
 		limiterOn(t, a.Store(), limit)
 		checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: ruleOf(t, limit), Cost: 1}}, make([]store.Result, 1)
@@ -209,10 +212,10 @@ func TestNotices(t *testing.T) {
 // A tenant whose allowance is raised gets a notice when it reaches a level again, once, and none of the
 // levels that it was beyond already. A cut brings no second one.
 func TestNoticesAfterARaise(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		m := fresh()
 		books := []*Book{bookOn(t, l, byHand(m)), bookOn(t, l, byHand(m))}
-		must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
+		must.OK(t, l.OpenChannels(t.Context(), []string{"mail"}))
 		limiterOn(t, books[0].Store(), monthly(1000).Soft(100))
 		used := 0
 		spendUntil := func(n int, included int64) {

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // DeliveryState is how far a notice has come on one channel.
@@ -17,9 +20,9 @@ type DeliveryState string
 
 // The states of a delivery.
 const (
-	Waiting   DeliveryState = stateWaiting   // it will be tried, maybe again
-	Delivered DeliveryState = stateDelivered // the receiver has it
-	Dead      DeliveryState = stateDead      // it is not tried any more
+	Waiting   DeliveryState = ledger.StateWaiting   // it will be tried, maybe again
+	Delivered DeliveryState = ledger.StateDelivered // the receiver has it
+	Dead      DeliveryState = ledger.StateDead      // it is not tried any more
 )
 
 // Delivery is a notice on its way to one channel.
@@ -42,18 +45,18 @@ type DeliveryQuery struct {
 }
 
 // selection returns the query as the ledger wants it.
-func (q *DeliveryQuery) selection() deliverySelection {
-	s := deliverySelection{channel: q.Channel, state: string(q.State), limit: q.Limit}
+func (q *DeliveryQuery) selection() ledger.DeliverySelection {
+	s := ledger.DeliverySelection{Channel: q.Channel, State: string(q.State), Limit: q.Limit}
 	if q.Tenant != "" {
-		s.key = textOf([]byte(q.Tenant))
+		s.Key = ledger.TextOf([]byte(q.Tenant))
 	}
 	return s
 }
 
-func deliveryOf(d *deliveryRow) Delivery {
+func deliveryOf(d *ledger.DeliveryRow) Delivery {
 	return Delivery{
-		Channel: d.channel, Notice: noticeOf(&d.notice), State: DeliveryState(d.state), Attempts: d.attempts,
-		Due: d.due, Delivered: d.delivered, Err: d.err,
+		Channel: d.Channel, Notice: noticeOf(&d.Notice), State: DeliveryState(d.State), Attempts: d.Attempts,
+		Due: d.Due, Delivered: d.Delivered, Err: d.Err,
 	}
 }
 
@@ -62,7 +65,7 @@ var ErrUnknownChannel = errors.New("weblimit: quota: this book has no channel of
 
 // wantChannel returns [ErrUnknownChannel] for a name of which nothing was found, if there is no such channel.
 func (b *Book) wantChannel(ctx context.Context, name string) error {
-	names, err := b.ledger.channels(ctx)
+	names, err := b.ledger.Channels(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
@@ -83,7 +86,7 @@ func (b *Book) Deliveries(ctx context.Context, q DeliveryQuery, yield func(Deliv
 	}
 	var stopped error
 	found := false
-	err := b.ledger.deliveries(ctx, q.selection(), func(d *deliveryRow) error {
+	err := b.ledger.Deliveries(ctx, q.selection(), func(d *ledger.DeliveryRow) error {
 		found = true
 		stopped = yield(deliveryOf(d))
 		return stopped
@@ -109,15 +112,15 @@ func (b *Book) Redeliver(ctx context.Context, channel string, notices ...Notice)
 	if !limitName.MatchString(channel) {
 		return 0, fmt.Errorf("weblimit: quota: there can be no channel %q", channel)
 	}
-	var accounts []account
+	var accounts []ledger.Account
 	var levels []int32
 	var included []int64
 	for i := range notices {
 		n := &notices[i]
-		accounts = append(accounts, account{n.Limit, n.Tenant, micros(n.Start), micros(n.End)})
+		accounts = append(accounts, ledger.Account{Limit: n.Limit, Key: n.Tenant, Start: micros.Of(n.Start), End: micros.Of(n.End)})
 		levels, included = append(levels, int32(n.Level)), append(included, n.Included)
 	}
-	count, err := b.ledger.redeliver(ctx, channel, accounts, levels, included)
+	count, err := b.ledger.Redeliver(ctx, channel, accounts, levels, included)
 	if err != nil {
 		return 0, fmt.Errorf("weblimit: quota: redelivering: %w", err)
 	}
@@ -135,7 +138,7 @@ func (b *Book) RemoveChannel(ctx context.Context, name string) error {
 			return fmt.Errorf("weblimit: quota: this book serves the channel %q: take it out of Config.Notices before", name)
 		}
 	}
-	known, err := b.ledger.removeChannel(ctx, name)
+	known, err := b.ledger.RemoveChannel(ctx, name)
 	if err == nil && !known {
 		err = b.wantChannel(ctx, name)
 	}
@@ -146,11 +149,11 @@ func (b *Book) RemoveChannel(ctx context.Context, name string) error {
 }
 
 // noticeOf returns a notice as users see it.
-func noticeOf(n *notice) Notice {
+func noticeOf(n *ledger.Notice) Notice {
 	return Notice{
-		ID:    stableID("notice", n.limit, n.key, n.start, n.end, int64(n.level)),
-		Limit: n.limit, Tenant: n.key, Start: timeOf(n.start), End: timeOf(n.end),
-		Level: n.level % againStep, Used: n.used, Included: n.included, Hard: n.hard, At: timeOf(n.at),
+		ID:    stableID("notice", n.Limit, n.Key, n.Start, n.End, int64(n.Level)),
+		Limit: n.Limit, Tenant: n.Key, Start: micros.Time(n.Start), End: micros.Time(n.End),
+		Level: n.Level % ledger.AgainStep, Used: n.Used, Included: n.Included, Hard: n.Hard, At: micros.Time(n.At),
 	}
 }
 

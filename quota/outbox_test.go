@@ -17,6 +17,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // receiver is a channel's receiver that remembers what it gets.
@@ -71,14 +72,14 @@ func settles(t *testing.T, b *Book, state DeliveryState, n int) {
 }
 
 // reached returns a position with levels, as bits.
-func reached(a account, changes int64, levels uint64) position {
+func reached(a ledger.Account, changes int64, levels uint64) ledger.Position {
 	p := at(a, 1, changes, 100, changes)
-	p.levels = levels
+	p.Levels = levels
 	return p
 }
 
 func TestNoticesAreDelivered(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		var r receiver
 		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
 		spend(t, limiterOn(t, b.Store(), monthly(10)), "tenant:acme", 12)
@@ -105,7 +106,7 @@ func TestNoticesAreDelivered(t *testing.T) {
 
 // Each of several processes flushes the same accounts at their levels, and serves the channel.
 func TestNoticesOnceOverManyProcesses(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		const processes, tenants = 4, 50
 		var r receiver
 		var group sync.WaitGroup
@@ -113,11 +114,11 @@ func TestNoticesOnceOverManyProcesses(t *testing.T) {
 			b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
 			group.Go(func() {
 				for round := range int64(5) {
-					var all []position
+					var all []ledger.Position
 					for i := range tenants {
 						all = append(all, reached(month("plan", fmt.Sprintf("tenant:%02d", i), time.November), round+1, 0b111))
 					}
-					check.OK(t, b.ledger.flush(t.Context(), all))
+					check.OK(t, b.ledger.Flush(t.Context(), all))
 				}
 			})
 		}
@@ -130,7 +131,7 @@ func TestNoticesOnceOverManyProcesses(t *testing.T) {
 }
 
 func TestAReceiverThatIsDown(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		var down atomic.Bool
 		down.Store(true)
 		r := receiver{answer: func(Notice) error {
@@ -162,7 +163,7 @@ func TestAReceiverThatIsDown(t *testing.T) {
 // A receiver that hangs for one tenant holds up neither others nor the other channel, and Close
 // ends within its time, with what was used written.
 func TestAReceiverThatHangs(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		var good receiver
 		var hanging atomic.Int64
 		hangs := func(ctx context.Context, n Notice) error {
@@ -199,7 +200,7 @@ func TestAReceiverThatHangs(t *testing.T) {
 }
 
 func TestDeadLetters(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		var accepts atomic.Bool
 		r := receiver{answer: func(n Notice) error {
 			switch {
@@ -249,19 +250,19 @@ func TestDeadLetters(t *testing.T) {
 }
 
 // noticed has a ledger note a level for the channel "mail", which nobody serves yet.
-func noticed(t *testing.T, l ledger) {
+func noticed(t *testing.T, l ledger.Ledger) {
 	t.Helper()
-	must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
+	must.OK(t, l.OpenChannels(t.Context(), []string{"mail"}))
 	mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
 }
 
 // An attempt that a process began and whose end it did not live to write is made again by
 // another, when the lease is over.
 func TestAttemptsOfADeadProcess(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		noticed(t, l)
-		claim := func(again bool, lease time.Duration) []delivery {
-			return must.Get(l.claim(t.Context(), "mail", again, []string{"tenant:other"}, 10, lease))(t)
+		claim := func(again bool, lease time.Duration) []ledger.Delivery {
+			return must.Get(l.Claim(t.Context(), "mail", again, []string{"tenant:other"}, 10, lease))(t)
 		}
 		const lease = 200 * time.Millisecond
 		began := time.Now()
@@ -273,31 +274,31 @@ func TestAttemptsOfADeadProcess(t *testing.T) {
 		if len(second) == 0 {
 			wait.Until(t, "the lease ends", func() bool { second = claim(true, time.Minute); return len(second) == 1 })
 		}
-		if a, b := noticeOf(&first[0].notice), noticeOf(&second[0].notice); a != b || second[0].attempts != 2 {
+		if a, b := noticeOf(&first[0].Notice), noticeOf(&second[0].Notice); a != b || second[0].Attempts != 2 {
 			t.Errorf("%+v, then %+v", a, b)
 		}
 		// The first attempt was only slow. That it failed says nothing of the second.
-		late := settlement{verdict: dead, err: "late"}
-		must.OK(t, l.settle(t.Context(), &first[0], &late))
-		must.OK(t, l.settle(t.Context(), &second[0], &settlement{verdict: delivered}))
+		late := ledger.Settlement{Verdict: ledger.Dead, Err: "late"}
+		must.OK(t, l.Settle(t.Context(), &first[0], &late))
+		must.OK(t, l.Settle(t.Context(), &second[0], &ledger.Settlement{Verdict: ledger.Delivered}))
 		for _, d := range listOf(t, l, DeliveryQuery{}) {
 			check.Equal(t, "state", d.State, Delivered)
 		}
 	})
 }
 
-func listOf(t *testing.T, l ledger, q DeliveryQuery) (all []Delivery) {
+func listOf(t *testing.T, l ledger.Ledger, q DeliveryQuery) (all []Delivery) {
 	t.Helper()
-	must.OK(t, l.deliveries(t.Context(), q.selection(), func(d *deliveryRow) error { all = append(all, deliveryOf(d)); return nil }))
+	must.OK(t, l.Deliveries(t.Context(), q.selection(), func(d *ledger.DeliveryRow) error { all = append(all, deliveryOf(d)); return nil }))
 	return all
 }
 
 // A notice whose receiver brings the process down each time does not do so for ever.
 func TestANoticeThatKills(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		noticed(t, l)
 		for i := range 3 {
-			if all, err := l.claim(t.Context(), "mail", i > 0, []string{}, 1, 0); len(all) != 1 || err != nil {
+			if all, err := l.Claim(t.Context(), "mail", i > 0, []string{}, 1, 0); len(all) != 1 || err != nil {
 				t.Fatal(all, err)
 			}
 		}
@@ -310,7 +311,7 @@ func TestANoticeThatKills(t *testing.T) {
 
 // Channels get what was noticed after they were opened, also by processes without them.
 func TestChannelsOpenAndEnd(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		acme := month("plan", "tenant:acme", time.November)
 		mustFlush(t, l, reached(acme, 1, 1))
 		var r receiver
@@ -338,18 +339,18 @@ func TestBackoff(t *testing.T) {
 		attempts int
 		err      error
 		min, max time.Duration
-		verdict  verdict
+		verdict  ledger.Verdict
 	}{
-		{"the first", 1, errors.New("x"), 2500 * time.Millisecond, 7500 * time.Millisecond, failed},
-		{"the third", 3, errors.New("x"), 10 * time.Second, 30 * time.Second, failed},
-		{"a late one", 19, errors.New("x"), 3 * time.Hour, 9 * time.Hour, failed},
-		{"the last", 20, errors.New("x"), 0, 9 * time.Hour, dead},
-		{"refused for good", 1, fmt.Errorf("w: %w", &DeliveryError{Permanent: true}), 0, time.Hour, dead},
-		{"asked to wait", 1, &DeliveryError{RetryAfter: time.Hour}, time.Hour, time.Hour, failed},
-		{"asked to wait for years", 1, &DeliveryError{RetryAfter: 1 << 62}, 24 * time.Hour, 24 * time.Hour, failed},
+		{"the first", 1, errors.New("x"), 2500 * time.Millisecond, 7500 * time.Millisecond, ledger.Failed},
+		{"the third", 3, errors.New("x"), 10 * time.Second, 30 * time.Second, ledger.Failed},
+		{"a late one", 19, errors.New("x"), 3 * time.Hour, 9 * time.Hour, ledger.Failed},
+		{"the last", 20, errors.New("x"), 0, 9 * time.Hour, ledger.Dead},
+		{"refused for good", 1, fmt.Errorf("w: %w", &DeliveryError{Permanent: true}), 0, time.Hour, ledger.Dead},
+		{"asked to wait", 1, &DeliveryError{RetryAfter: time.Hour}, time.Hour, time.Hour, ledger.Failed},
+		{"asked to wait for years", 1, &DeliveryError{RetryAfter: 1 << 62}, 24 * time.Hour, 24 * time.Hour, ledger.Failed},
 	} {
 		for range 50 {
-			if s := c.judge(&delivery{attempts: tt.attempts}, tt.err); s.pause < tt.min || s.pause > tt.max || s.verdict != tt.verdict {
+			if s := c.judge(&ledger.Delivery{Attempts: tt.attempts}, tt.err); s.Pause < tt.min || s.Pause > tt.max || s.Verdict != tt.verdict {
 				t.Errorf("%s: %+v", tt.name, s)
 			}
 		}
@@ -387,19 +388,19 @@ func TestChannelsAndExportsThatAreWrong(t *testing.T) {
 
 // hasty is a ledger whose first settlement has little time.
 type hasty struct {
-	ledger
+	ledger.Ledger
 	failed chan struct{} // closed when the first settlement has failed
 	once   *sync.Once
 }
 
-func (h hasty) settle(ctx context.Context, d *delivery, s *settlement) (err error) {
-	call := h.ledger.settle
+func (h hasty) Settle(ctx context.Context, d *ledger.Delivery, s *ledger.Settlement) (err error) {
+	call := h.Ledger.Settle
 	h.once.Do(func() {
 		within, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		defer cancel()
-		err = h.ledger.settle(within, d, s)
+		err = h.Ledger.Settle(within, d, s)
 		close(h.failed)
-		call = func(context.Context, *delivery, *settlement) error { return err }
+		call = func(context.Context, *ledger.Delivery, *ledger.Settlement) error { return err }
 	})
 	return call(ctx, d, s)
 }
@@ -417,7 +418,7 @@ func TestALedgerThatIsAwayWhenAnAttemptEnds(t *testing.T) {
 		}
 		return nil
 	}})
-	h := hasty{ledger: l, failed: make(chan struct{}), once: new(sync.Once)}
+	h := hasty{Ledger: l, failed: make(chan struct{}), once: new(sync.Once)}
 	b := bookOn(t, h, config)
 	mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
 	<-first

@@ -10,13 +10,15 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/testclock"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // The store's clock crosses the end of a period and comes back, once and again. The store goes on in the
 // period that has begun, and so does the ledger: each charge counts in one period, and its day and what
 // is exported lie inside that.
 func TestAChargeCountsInOnePeriod(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		m := fresh()
 		var now atomic.Int64
 		testclock.Set(m, now.Load)
@@ -37,13 +39,13 @@ func TestAChargeCountsInOnePeriod(t *testing.T) {
 			passBy(t, l, e.billing(), "one", false)
 		}
 		var got []string
-		for _, u := range usesOf(t, b, Query{From: beginning, To: farFuture}) {
+		for _, u := range usesOf(t, b, Query{From: beginning, To: micros.FarFuture}) {
 			got = append(got, fmt.Sprintf("%s %d", u.Start.Format(time.DateOnly), u.Used))
 		}
 		check.Equal(t, "accounts", fmt.Sprint(got), fmt.Sprintf("[2026-04-01 5 2026-05-01 %d]", granted-5))
-		for _, d := range daysOf(t, l, Query{From: beginning, To: farFuture}) {
-			if day := dateOf(d.date); day.Before(timeOf(d.start)) || !day.Before(timeOf(d.end)) {
-				t.Errorf("%d units on %v are of the period from %v", d.used, day, timeOf(d.start))
+		for _, d := range daysOf(t, l, Query{From: beginning, To: micros.FarFuture}) {
+			if day := micros.Date(d.Date); day.Before(micros.Time(d.Start)) || !day.Before(micros.Time(d.End)) {
+				t.Errorf("%d units on %v are of the period from %v", d.Used, day, micros.Time(d.Start))
 			}
 		}
 		if !e.equals(t, l) {
@@ -58,7 +60,7 @@ func TestAChargeCountsInOnePeriod(t *testing.T) {
 
 // What Reconcile writes of an account whose period has not begun by the store's clock lies inside that period.
 func TestReconcileBeforeAPeriodBegins(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		m := fresh()
 		month := time.Now().UTC().AddDate(0, 1, 0)
 		begins := time.Date(month.Year(), month.Month(), 1, 0, 0, 0, 0, time.UTC)
@@ -74,8 +76,8 @@ func TestReconcileBeforeAPeriodBegins(t *testing.T) {
 		if sum := must.Get(b.Reconcile(t.Context(), true, nil))(t); sum.Repaired != 1 {
 			t.Errorf("%+v", sum)
 		}
-		days := daysOf(t, l, Query{From: begins.AddDate(0, -2, 0), To: farFuture})
-		if len(days) != 1 || !dateOf(days[0].date).Equal(begins) || days[0].used != 7 {
+		days := daysOf(t, l, Query{From: begins.AddDate(0, -2, 0), To: micros.FarFuture})
+		if len(days) != 1 || !micros.Date(days[0].Date).Equal(begins) || days[0].Used != 7 {
 			t.Errorf("days: %+v, want 7 units on %v", days, begins)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
 
 // Of several processes one looks for what another has left behind, and only one that can.
@@ -21,7 +23,7 @@ func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
 	}
 	pass := func() { // a minute and a second
 		t.Helper()
-		must.Get(l.pool.Exec(t.Context(), l.sql(`UPDATE {schema}.process SET seen = seen - interval '61 seconds'`)))(t)
+		must.Get(l.Pool.Exec(t.Context(), l.SQL(`UPDATE {schema}.process SET seen = seen - interval '61 seconds'`)))(t)
 	}
 	if gone := present("killed", "plan"); len(gone) > 0 {
 		t.Errorf("%v are gone", gone)
@@ -37,7 +39,7 @@ func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
 	present("second", "plan")
 	pass()
 	check.Equal(t, "gone, the one that was killed and two more", len(present("first", "plan", "other")), 3)
-	must.OK(t, l.leave(t.Context(), "killed", "second", "of another service"))
+	must.OK(t, l.Leave(t.Context(), "killed", "second", "of another service"))
 	pass()
 	if gone := present("first", "plan", "other"); len(gone) > 0 {
 		t.Errorf("%v are gone after they have left", gone)
@@ -54,12 +56,12 @@ func TestWhatAKilledProcessLeftIsFound(t *testing.T) {
 	takeFrom(t, killed, "tenant:acme", 9)
 	killed.stop()
 	killed.running.Wait()
-	must.Get(l.pool.Exec(t.Context(), l.sql(`UPDATE {schema}.process SET seen = seen - interval '31 seconds'`)))(t)
+	must.Get(l.Pool.Exec(t.Context(), l.SQL(`UPDATE {schema}.process SET seen = seen - interval '31 seconds'`)))(t)
 	other := bookOn(t, l, byHand(m))
 	// It looks by itself when it starts, and then again.
 	wait.Until(t, "the process that was killed is not there any more", func() bool {
 		var left int
-		must.OK(t, l.pool.QueryRow(t.Context(), l.sql(`SELECT count(*) FROM {schema}.process WHERE id = $1`), killed.process).Scan(&left))
+		must.OK(t, l.Pool.QueryRow(t.Context(), l.SQL(`SELECT count(*) FROM {schema}.process WHERE id = $1`), killed.process).Scan(&left))
 		return left == 0
 	})
 	wantUnits(t, other, 9)
@@ -67,24 +69,24 @@ func TestWhatAKilledProcessLeftIsFound(t *testing.T) {
 
 // hearing is a ledger that notes for how long a process was silent.
 type hearing struct {
-	ledger
+	ledger.Ledger
 	last    time.Time
 	longest time.Duration
 }
 
-func (h *hearing) present(ctx context.Context, process string, limits []string, lostAfter time.Duration) ([]string, time.Time, error) {
+func (h *hearing) Present(ctx context.Context, process string, limits []string, lostAfter time.Duration) ([]string, time.Time, error) {
 	if !h.last.IsZero() {
 		h.longest = max(h.longest, time.Since(h.last))
 	}
 	h.last = time.Now()
-	return h.ledger.present(ctx, process, limits, lostAfter)
+	return h.Ledger.Present(ctx, process, limits, lostAfter)
 }
 
 // A process that writes seldom says that it is there as often as others, or these look for what it left.
 func TestAProcessThatWritesSeldomIsThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &hearing{ledger: newMemoryLedger(defaultLevels)}
+		h := &hearing{Ledger: memledger.New(defaultLevels)}
 		b := bookOn(t, h, Config{Store: fresh(), FlushEvery: maxFlushEvery})
 		time.Sleep(2 * lostAfter)
 		closeBook(t, b)

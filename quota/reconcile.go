@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // Difference is what the store and the ledger say of one account, where they differ.
@@ -93,11 +94,11 @@ const reconcileBatch = 250
 func (b *Book) reconcile(ctx context.Context, repair bool, found func(Difference) error) (Reconciliation, error) {
 	found = b.stats.counting(found)
 	var sum Reconciliation
-	var after account
+	var after ledger.Account
 	now := time.Now().UnixMicro()
 	for {
 		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		page, err := b.ledger.open(within, now, after, reconcileBatch)
+		page, err := b.ledger.Open(within, now, after, reconcileBatch)
 		cancel()
 		if err != nil {
 			return sum, err
@@ -106,7 +107,7 @@ func (b *Book) reconcile(ctx context.Context, repair bool, found func(Difference
 			err := b.unheard(ctx, repair, found, &sum)
 			return sum, err
 		}
-		after = page[len(page)-1].account
+		after = page[len(page)-1].Account
 		if err := b.compare(ctx, page, repair, found, &sum); err != nil {
 			return sum, err
 		}
@@ -114,15 +115,15 @@ func (b *Book) reconcile(ctx context.Context, repair bool, found func(Difference
 }
 
 // compare compares some accounts with the store.
-func (b *Book) compare(ctx context.Context, page []standing, repair bool, found func(Difference) error, sum *Reconciliation) error {
-	var asked []*standing
+func (b *Book) compare(ctx context.Context, page []ledger.Standing, repair bool, found func(Difference) error, sum *Reconciliation) error {
+	var asked []*ledger.Standing
 	var checks []store.Check
 	var differences []Difference
 	for i := range page {
 		s := &page[i]
 		cause := Cause("")
-		key, known := keyOf(s.key)
-		k := b.rules.named(s.limit)
+		key, known := ledger.KeyOf(s.Key)
+		k := b.rules.named(s.Limit)
 		switch {
 		case !known:
 			cause = CauseUnknownKey
@@ -135,7 +136,7 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		}
 		d := differenceOf(s, cause, &view{})
 		if cause == CauseUnknownLimit && b.attached != nil {
-			d.Reason = b.whyUnknown(s.limit)
+			d.Reason = b.whyUnknown(s.Limit)
 		}
 		differences = append(differences, d)
 	}
@@ -150,7 +151,7 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		}
 		views = append(views, part...)
 	}
-	var positions []position
+	var positions []ledger.Position
 	waiting := make(map[int]*restoring) // by index in differences
 	for i, s := range asked {
 		v := &views[i]
@@ -160,10 +161,10 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		}
 		d := differenceOf(s, cause, v)
 		if repair {
-			k := b.rules.named(s.limit)
+			k := b.rules.named(s.Limit)
 			switch {
 			case cause == CauseNotFlushed && agreesOnceWritten(s, v):
-				positions = append(positions, positionIn(k, s.account, v))
+				positions = append(positions, positionIn(k, s.Account, v))
 				d.Repaired = true
 			case cause == CauseNotFlushed || cause == CauseForked || cause == CauseBehind || cause == CauseAhead:
 				rule := k.declared()
@@ -171,9 +172,9 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 				var o *restoring
 				var err error
 				if cause == CauseForked {
-					o, err = b.opener.fork(t, string(checks[i].Key), s.start, v)
+					o, err = b.opener.fork(t, string(checks[i].Key), s.Start, v)
 				} else {
-					o, err = b.opener.goOn(t, string(checks[i].Key), s.start, v)
+					o, err = b.opener.goOn(t, string(checks[i].Key), s.Start, v)
 				}
 				if err == nil {
 					waiting[len(differences)] = o
@@ -184,7 +185,7 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 	}
 	if len(positions) > 0 {
 		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		err := b.ledger.flush(within, positions)
+		err := b.ledger.Flush(within, positions)
 		cancel()
 		if err != nil {
 			return err
@@ -242,32 +243,32 @@ func (b *Book) peek(ctx context.Context, checks []store.Check) ([]view, error) {
 }
 
 // causeOf returns why the store differs from the ledger, or nothing.
-func causeOf(s *standing, v *view) Cause {
+func causeOf(s *ledger.Standing, v *view) Cause {
 	n := store.Generation(v.Position)
 	switch {
-	case v.ends != s.end:
+	case v.ends != s.End:
 		return "" // the period has ended, or has not begun by the store's clock
 	case v.Position == 0:
 		return CauseForgotten
 	}
-	for i := range s.lives {
-		l := &s.lives[i]
+	for i := range s.Lives {
+		l := &s.Lives[i]
 		switch {
-		case l.generation != n:
-		case v.Stale && (l.closed || l.position >= v.Position):
-			if s.total == v.Used {
+		case l.Generation != n:
+		case v.Stale && (l.Closed || l.Position >= v.Position):
+			if s.Total == v.Used {
 				return "" // the next request has it go on with that
 			}
 			return CauseForgotten
-		case l.closed || l.position > v.Position || l.position == v.Position && l.used != v.Used:
+		case l.Closed || l.Position > v.Position || l.Position == v.Position && l.Used != v.Used:
 			return CauseForked
-		case l.position < v.Position && (v.Position != n<<generationShift|1 || v.Used != l.used): // else it has just begun
+		case l.Position < v.Position && (v.Position != n<<ledger.GenerationShift|1 || v.Used != l.Used): // else it has just begun
 			return CauseNotFlushed
 		case v.Stale:
 			return CauseForgotten
-		case v.Used < s.total:
+		case v.Used < s.Total:
 			return CauseBehind
-		case v.Used > max(s.total, 0):
+		case v.Used > max(s.Total, 0):
 			return CauseAhead
 		default:
 			return ""
@@ -278,22 +279,22 @@ func causeOf(s *standing, v *view) Cause {
 
 // agreesOnceWritten reports whether the ledger has what the store has used, no less and no more, once the store's state
 // is written. If not, units of earlier generations were written late, which the store does not know.
-func agreesOnceWritten(s *standing, v *view) bool {
-	all := max(v.Used, s.total) // of a generation that the ledger has lost
-	for i := range s.lives {
-		if l := &s.lives[i]; l.generation == store.Generation(v.Position) {
-			all = s.total - l.used + v.Used
+func agreesOnceWritten(s *ledger.Standing, v *view) bool {
+	all := max(v.Used, s.Total) // of a generation that the ledger has lost
+	for i := range s.Lives {
+		if l := &s.Lives[i]; l.Generation == store.Generation(v.Position) {
+			all = s.Total - l.Used + v.Used
 		}
 	}
 	return max(all, 0) == v.Used
 }
 
-func differenceOf(s *standing, cause Cause, v *view) Difference {
-	d := Difference{Usage: usageOf(&s.account, s.total), Cause: cause, InStore: v.Used, generation: store.Generation(v.Position)}
+func differenceOf(s *ledger.Standing, cause Cause, v *view) Difference {
+	d := Difference{Usage: usageOf(&s.Account, s.Total), Cause: cause, InStore: v.Used, generation: store.Generation(v.Position)}
 	d.Position = v.Position
-	for i := range s.lives {
-		if l := &s.lives[i]; l.generation == d.generation {
-			d.Written = l.position
+	for i := range s.Lives {
+		if l := &s.Lives[i]; l.Generation == d.generation {
+			d.Written = l.Position
 		}
 	}
 	switch cause {
@@ -307,9 +308,9 @@ func differenceOf(s *standing, cause Cause, v *view) Difference {
 			d.Reason = "the store has the account from before it started or took over; its next request restores it"
 		}
 	case CauseBehind:
-		d.Reason = fmt.Sprintf("%d units were written late, and the store can grant them again", s.total-v.Used)
+		d.Reason = fmt.Sprintf("%d units were written late, and the store can grant them again", s.Total-v.Used)
 	case CauseAhead:
-		d.Reason = fmt.Sprintf("%d units were given back, which was written late, and the store still has them", v.Used-s.total)
+		d.Reason = fmt.Sprintf("%d units were given back, which was written late, and the store still has them", v.Used-s.Total)
 	case CauseUnknownKey:
 		d.Reason = "the key is too long to be in the ledger"
 	case CauseUnknownLimit:

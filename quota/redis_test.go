@@ -17,6 +17,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // shelf is the part of the shared Redis server that belongs to one test, and a client that waits for the
@@ -72,7 +73,7 @@ func (s shelf) restore(t *testing.T, all map[string]string) {
 // was charged in one flush interval before each time, and the ledger has every unit that
 // was granted and is known to a process.
 func TestRedisFlushedUnderLoad(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		const processes, every = 3, 40 * time.Millisecond
 		quota := long.Rounds[int64](1000, 20_000)
 		rdb := onRedis(t)
@@ -139,7 +140,7 @@ func TestRedisFlushedUnderLoad(t *testing.T) {
 
 // A replica that had not received everything takes over: an older record is written back.
 func TestAnOlderRecordComesBack(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		rdb := onRedis(t)
 		b := bookOn(t, l, byHand(rdb.store()))
 		take := func(n int64) (a store.Account) {
@@ -169,7 +170,7 @@ func TestAnOlderRecordComesBack(t *testing.T) {
 // A process ends without writing what it has charged. The store has it, and another process
 // writes it, as soon as it finds that the first is gone, or when asked to reconcile.
 func TestAProcessThatIsKilled(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		rdb := onRedis(t)
 		killed := bookOn(t, l, byHand(rdb.store()))
 		takeFrom(t, killed, "tenant:acme", 7)

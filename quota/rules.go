@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // maxTwins bounds the rules whose twins are remembered. An application has a handful, and
@@ -167,11 +168,11 @@ func (k *kept) known() *knownLimit {
 }
 
 // declaration returns what the ledger keeps of the limit.
-func (k *kept) declaration() declaration {
+func (k *kept) declaration() ledger.Declaration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	d := declarationOf(&k.rule)
-	d.keys, d.perTenant = k.keys, k.perTenant != ""
+	d := ledger.DeclarationOf(&k.rule)
+	d.Keys, d.PerTenant = k.keys, k.perTenant != ""
 	return d
 }
 
@@ -204,7 +205,7 @@ func (r *rules) twin(rule *store.Rule) *twin {
 // make returns a new twin. It returns nil for a rule that can't be kept, which register has
 // refused.
 func (r *rules) make(rule *store.Rule) *twin {
-	ledger, err := rule.Ledger()
+	booked, err := rule.Ledger()
 	if err != nil {
 		return nil
 	}
@@ -212,12 +213,12 @@ func (r *rules) make(rule *store.Rule) *twin {
 	if err != nil {
 		return nil
 	}
-	t := &twin{rule: ledger, kept: k, hard: rule.Quota, included: rule.Quota}
+	t := &twin{rule: booked, kept: k, hard: rule.Quota, included: rule.Quota}
 	if rule.Soft > 0 {
 		t.included = rule.Soft
 	}
 	for _, percent := range r.levels {
-		t.levels = append(t.levels, unitsAt(t.included, percent))
+		t.levels = append(t.levels, ledger.UnitsAt(t.included, percent))
 	}
 	return t
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 const (
@@ -57,7 +58,7 @@ func (s *sender) open(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.book.config.Timeout)
 	defer cancel()
-	s.opened = s.book.ledger.openExport(ctx, s.export.Name, s.export.Since) == nil // or tried again, as the ledger is by all others
+	s.opened = s.book.ledger.OpenExport(ctx, s.export.Name, s.export.Since) == nil // or tried again, as the ledger is by all others
 	return s.opened
 }
 
@@ -69,9 +70,9 @@ func (s *sender) open(ctx context.Context) bool {
 func (s *sender) turn(polling, sending context.Context) {
 	b := s.book
 	lease := s.export.Timeout + b.config.Timeout + settleTime
-	p := &pass{name: s.export.Name, limits: s.export.Limits, holdBack: s.export.HoldBack, process: b.process, lease: lease}
+	p := &ledger.Pass{Name: s.export.Name, Limits: s.export.Limits, HoldBack: s.export.HoldBack, Process: b.process, Lease: lease}
 	ctx, cancel := b.outlasting(sending)
-	ok, err := b.ledger.beginPass(ctx, p)
+	ok, err := b.ledger.BeginPass(ctx, p)
 	cancel()
 	if err != nil || !ok {
 		s.away(polling, err)
@@ -100,7 +101,7 @@ func (s *sender) turn(polling, sending context.Context) {
 	}
 	ctx, cancel = b.outlasting(sending)
 	defer cancel()
-	_ = b.ledger.endPass(ctx, p, err == nil && refused == 0, pause) // or the lease ends
+	_ = b.ledger.EndPass(ctx, p, err == nil && refused == 0, pause) // or the lease ends
 }
 
 // pause returns the pause after a pass that failed.
@@ -162,14 +163,14 @@ var (
 
 // walk sends everything that the receiver does not have. It returns how many increments the
 // receiver refuses for good.
-func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64, err error) {
-	var after account
+func (s *sender) walk(polling, sending context.Context, p *ledger.Pass) (refused int64, err error) {
+	var after ledger.Account
 	for more := true; more; {
 		if polling.Err() != nil {
 			return refused, errClosing
 		}
 		ctx, cancel := context.WithTimeout(sending, s.book.config.Timeout)
-		page, ok, err := s.book.ledger.nextIncrements(ctx, p, after, exportPage)
+		page, ok, err := s.book.ledger.NextIncrements(ctx, p, after, exportPage)
 		cancel()
 		if err == nil && !ok {
 			err = errOvertaken
@@ -177,7 +178,7 @@ func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64,
 		if err != nil {
 			return refused, ofLedger(err)
 		}
-		for all := page.all; len(all) > 0; {
+		for all := page.All; len(all) > 0; {
 			if polling.Err() != nil {
 				return refused, errClosing
 			}
@@ -188,14 +189,14 @@ func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64,
 			}
 			all = all[n:]
 		}
-		after, more = page.last, page.more
+		after, more = page.Last, page.More
 	}
 	return refused, nil
 }
 
 // send sends a batch. If the receiver refuses it for good, it sends the halves, and so finds
 // those that are refused.
-func (s *sender) send(sending context.Context, p *pass, all []increment) (refused int64, err error) {
+func (s *sender) send(sending context.Context, p *ledger.Pass, all []ledger.Increment) (refused int64, err error) {
 	batch := make([]Increment, len(all))
 	for i := range all {
 		batch[i] = incrementOf(&all[i])
@@ -207,7 +208,7 @@ func (s *sender) send(sending context.Context, p *pass, all []increment) (refuse
 		s.accepted.Add(int64(len(all)))
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(sending), s.book.config.Timeout)
 		defer cancel()
-		if err := s.book.ledger.sent(ctx, p, all); err != nil {
+		if err := s.book.ledger.Sent(ctx, p, all); err != nil {
 			return 0, ofLedger(fmt.Errorf("writing what was sent, which is sent again: %w", err))
 		}
 		return 0, nil
@@ -219,7 +220,7 @@ func (s *sender) send(sending context.Context, p *pass, all []increment) (refuse
 	if len(all) == 1 {
 		return 1, nil
 	}
-	for _, half := range [][]increment{all[:len(all)/2], all[len(all)/2:]} {
+	for _, half := range [][]ledger.Increment{all[:len(all)/2], all[len(all)/2:]} {
 		n, err := s.send(sending, p, half)
 		if refused += n; err != nil {
 			return refused, err
@@ -269,12 +270,12 @@ func (b *Book) openReceivers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), b.config.Timeout)
 	defer cancel()
 	if names := namesOf(b.config.Notices); len(names) > 0 {
-		if err := b.ledger.openChannels(ctx, names); err != nil {
+		if err := b.ledger.OpenChannels(ctx, names); err != nil {
 			return fmt.Errorf("weblimit: quota: opening channels: %w", err)
 		}
 	}
 	for i := range b.config.Exports {
-		if err := b.ledger.openExport(ctx, b.config.Exports[i].Name, b.config.Exports[i].Since); err != nil {
+		if err := b.ledger.OpenExport(ctx, b.config.Exports[i].Name, b.config.Exports[i].Since); err != nil {
 			return fmt.Errorf("weblimit: quota: opening exports: %w", err)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
+	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
 // A receiver that says how long to wait is not asked sooner, whatever the jitter of the pauses between passes.
@@ -41,9 +44,11 @@ func TestPausesOfExports(t *testing.T) {
 }
 
 // turnless is a ledger that is asked for turns, and does not answer.
-type turnless struct{ ledger }
+type turnless struct{ ledger.Ledger }
 
-func (turnless) beginPass(context.Context, *pass) (bool, error) { return false, errors.New("away") }
+func (turnless) BeginPass(context.Context, *ledger.Pass) (bool, error) {
+	return false, errors.New("away")
+}
 
 // While the ledger is away, an export that asks it each second says so each minute.
 func TestALedgerThatIsAwayIsReportedOnceAMinute(t *testing.T) {
@@ -52,7 +57,7 @@ func TestALedgerThatIsAwayIsReportedOnceAMinute(t *testing.T) {
 		m := fresh()
 		var seen events
 		seen.on(m)
-		b := bookOn(t, turnless{newMemoryLedger(defaultLevels)}, Config{Store: m, Exports: []Export{{Name: "billing", Every: time.Second, Send: func(context.Context, []Increment) error { return nil }}}})
+		b := bookOn(t, turnless{memledger.New(defaultLevels)}, Config{Store: m, Exports: []Export{{Name: "billing", Every: time.Second, Send: func(context.Context, []Increment) error { return nil }}}})
 		time.Sleep(10 * time.Minute)
 		if n := seen.count(core.EventExportFailing); n < 9 || n > 11 {
 			t.Errorf("reported %d times in ten minutes", n)
@@ -81,10 +86,10 @@ func TestListeningToASilentServer(t *testing.T) {
 			config.ConnConfig.AfterConnect = func(context.Context, *pgconn.PgConn) error { c.connected(); return nil }
 			pool := must.Get(pgxpool.NewWithConfig(t.Context(), config))(t)
 			t.Cleanup(pool.Close)
-			l := newPGLedger(pool, "book", defaultLevels)
-			l.silence = 500 * time.Millisecond
+			l := pgledger.New(pool, "book", defaultLevels)
+			l.Silence = 500 * time.Millisecond
 			ended := make(chan error, 1)
-			go func() { ended <- l.listen(t.Context(), func() {}, func(string, string) {}) }()
+			go func() { ended <- l.Listen(t.Context(), func() {}, func(string, string) {}) }()
 			select {
 			case err := <-ended:
 				check.Fails(t, "listening", err, "")

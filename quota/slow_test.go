@@ -10,12 +10,14 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
 
 // laborious is a ledger that takes a time for each account that it begins, and for each position that it writes. It does
 // nothing of what is not done in time.
 type laborious struct {
-	ledger
+	ledger.Ledger
 	begins, writes time.Duration
 }
 
@@ -28,18 +30,18 @@ func work(ctx context.Context, n int, each time.Duration) error {
 	}
 }
 
-func (l *laborious) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+func (l *laborious) Begin(ctx context.Context, openings []ledger.Opening, positions []ledger.Position, answers []ledger.Begun) error {
 	if err := work(ctx, len(openings), l.begins); err != nil {
 		return err
 	}
-	return l.ledger.begin(ctx, openings, positions, answers)
+	return l.Ledger.Begin(ctx, openings, positions, answers)
 }
 
-func (l *laborious) flush(ctx context.Context, positions []position) error {
+func (l *laborious) Flush(ctx context.Context, positions []ledger.Position) error {
 	if err := work(ctx, len(positions), l.writes); err != nil {
 		return err
 	}
-	return l.ledger.flush(ctx, positions)
+	return l.Ledger.Flush(ctx, positions)
 }
 
 // A ledger is so busy that it can't do in time what is asked of it at once: it answers others, so it is not out, which would
@@ -50,7 +52,7 @@ func TestALedgerThatCantDoAllAtOnce(t *testing.T) {
 		m := fresh()
 		var seen events
 		seen.on(m)
-		l := &laborious{newMemoryLedger(defaultLevels), 20 * time.Millisecond, 0}
+		l := &laborious{memledger.New(defaultLevels), 20 * time.Millisecond, 0}
 		b := bookWith(t, l, Config{Store: m, FlushEvery: maxFlushEvery, Timeout: time.Second}, usualPatience)
 		limiter, err := core.New(core.Config{Store: b.Store(), Limits: []core.Limit{monthly(1000).OnOutage(core.Deny)}})
 		if err != nil {

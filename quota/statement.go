@@ -9,6 +9,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 // Statement is what a tenant may use and has used under a limit in one period. As JSON it has the
@@ -74,8 +78,8 @@ func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time
 	if err != nil {
 		return nil, err
 	}
-	text := textOf([]byte(tenant))
-	all, err := b.ledger.facts(ctx, limit, []string{text})
+	text := ledger.TextOf([]byte(tenant))
+	all, err := b.ledger.Facts(ctx, limit, []string{text})
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
@@ -85,7 +89,7 @@ func (b *Book) Statement(ctx context.Context, limit, tenant string, at time.Time
 		return nil, err
 	}
 	used := uses[text]
-	if used == nil && !f.hasTenant() {
+	if used == nil && !f.HasTenant() {
 		if ever, err := b.everUsed(ctx, limit, text); err != nil {
 			return nil, err
 		} else if !ever {
@@ -112,7 +116,7 @@ func (b *Book) Statements(ctx context.Context, limit string, at time.Time) iter.
 			yield(nil, err)
 			return
 		}
-		for after := (account{limit, "", start, end}); ; {
+		for after := (ledger.Account{Limit: limit, Key: "", Start: start, End: end}); ; {
 			page, err := b.statements(ctx, l, after)
 			if err != nil {
 				yield(nil, err)
@@ -126,39 +130,39 @@ func (b *Book) Statements(ctx context.Context, limit string, at time.Time) iter.
 			if len(page) < statementBatch {
 				return
 			}
-			after.key = textOf([]byte(page[len(page)-1].Tenant))
+			after.Key = ledger.TextOf([]byte(page[len(page)-1].Tenant))
 		}
 	}
 }
 
 // statements returns a page of statements, after an account.
-func (b *Book) statements(ctx context.Context, l *knownLimit, after account) ([]*Statement, error) {
-	tenants, err := b.ledger.tenants(ctx, after, statementBatch)
-	var all map[string]*facts
+func (b *Book) statements(ctx context.Context, l *knownLimit, after ledger.Account) ([]*Statement, error) {
+	tenants, err := b.ledger.Tenants(ctx, after, statementBatch)
+	var all map[string]*terms.Facts
 	if err == nil {
-		all, err = b.ledger.facts(ctx, l.name, tenants)
+		all, err = b.ledger.Facts(ctx, l.name, tenants)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
-	uses, err := b.used(ctx, l.name, tenants, after.start, after.end)
+	uses, err := b.used(ctx, l.name, tenants, after.Start, after.End)
 	if err != nil {
 		return nil, err
 	}
 	page := make([]*Statement, len(tenants))
 	for i, text := range tenants {
-		page[i] = statementOf(all[text], l, tenantOf(text), after.start, after.end, uses[text])
+		page[i] = statementOf(all[text], l, tenantOf(text), after.Start, after.End, uses[text])
 	}
 	return page, nil
 }
 
 // statementOf returns the statement of a tenant that has used something, or nothing, in a period.
-func statementOf(f *facts, l *knownLimit, tenant string, start, end int64, used *periodDays) *Statement {
-	s := &Statement{Limit: l.name, Tenant: tenant, Start: timeOf(start), End: timeOf(end), Closed: f.now >= end, Days: []StatementDay{}, Changes: changesIn(f, start, end)}
+func statementOf(f *terms.Facts, l *knownLimit, tenant string, start, end int64, used *periodDays) *Statement {
+	s := &Statement{Limit: l.name, Tenant: tenant, Start: micros.Time(start), End: micros.Time(end), Closed: f.Now >= end, Days: []StatementDay{}, Changes: changesIn(f, start, end)}
 	if used != nil {
 		s.Used, s.Days = used.used, used.days
 	}
-	a := f.allowance(start, end, s.Used, ownTerms(&l.rule))
+	a := f.Allowance(start, end, s.Used, ownTerms(&l.rule))
 	s.Plan, s.Override, s.Included, s.Adjusted, s.Credits, s.Hard = a.Plan, a.Override, a.Included, a.Adjusted, a.Credits, a.Hard
 	s.CreditsUsed, s.Overage = a.CreditsUsed, a.Overage
 	return s
@@ -179,20 +183,20 @@ func (b *Book) Allowance(ctx context.Context, limit, tenant string, at time.Time
 	if err != nil {
 		return Allowance{}, Usage{}, err
 	}
-	text := textOf([]byte(tenant))
-	all, err := b.ledger.facts(ctx, limit, []string{text})
+	text := ledger.TextOf([]byte(tenant))
+	all, err := b.ledger.Facts(ctx, limit, []string{text})
 	if err != nil {
 		return Allowance{}, Usage{}, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
 	if err := b.wantTenant(ctx, l, tenant, all[text]); err != nil {
 		return Allowance{}, Usage{}, err
 	}
-	u := Usage{Limit: limit, Tenant: tenant, Start: timeOf(start), End: timeOf(end)}
+	u := Usage{Limit: limit, Tenant: tenant, Start: micros.Time(start), End: micros.Time(end)}
 	uses, err := b.used(ctx, limit, []string{text}, start, end)
 	if used := uses[text]; used != nil {
 		u.Used = used.used
 	}
-	return Allowance(all[text].allowance(start, end, u.Used, ownTerms(&l.rule))), u, err
+	return Allowance(all[text].Allowance(start, end, u.Used, ownTerms(&l.rule))), u, err
 }
 
 // periodDays is what a tenant has used in a period, and by day.
@@ -204,19 +208,19 @@ type periodDays struct {
 // used returns what tenants have used in a period, by their texts: those of whom anything is known.
 func (b *Book) used(ctx context.Context, limit string, tenants []string, start, end int64) (map[string]*periodDays, error) {
 	all := make(map[string]*periodDays)
-	s := selection{limit: limit, keys: tenants, from: start, to: end}
-	err := b.ledger.usage(ctx, s, func(u use) error {
-		if u.start == start && u.end == end {
-			all[u.key] = &periodDays{u.used, []StatementDay{}}
+	s := ledger.Selection{Limit: limit, Keys: tenants, From: start, To: end}
+	err := b.ledger.Usage(ctx, s, func(u ledger.Use) error {
+		if u.Start == start && u.End == end {
+			all[u.Key] = &periodDays{u.Used, []StatementDay{}}
 		}
 		return nil
 	})
 	if err == nil && len(all) > 0 {
-		var days []dayUse
-		days, err = b.ledger.days(ctx, s)
+		var days []ledger.DayUse
+		days, err = b.ledger.Days(ctx, s)
 		for i := range days {
-			if d := &days[i]; d.start == start && d.end == end && all[d.key] != nil {
-				all[d.key].days = append(all[d.key].days, StatementDay{dateOf(d.date).Format(time.DateOnly), d.used})
+			if d := &days[i]; d.Start == start && d.End == end && all[d.Key] != nil {
+				all[d.Key].days = append(all[d.Key].days, StatementDay{micros.Date(d.Date).Format(time.DateOnly), d.Used})
 			}
 		}
 	}
@@ -228,7 +232,7 @@ func (b *Book) used(ctx context.Context, limit string, tenants []string, start, 
 
 // everUsed reports whether a tenant has used a limit at any time.
 func (b *Book) everUsed(ctx context.Context, limit, tenant string) (ever bool, err error) {
-	err = b.ledger.usage(ctx, selection{limit: limit, key: tenant, from: micros(time.Time{}), to: micros(farFuture)}, func(use) error {
+	err = b.ledger.Usage(ctx, ledger.Selection{Limit: limit, Key: tenant, From: micros.Of(time.Time{}), To: micros.Of(micros.FarFuture)}, func(ledger.Use) error {
 		ever = true
 		return nil
 	})
@@ -239,19 +243,19 @@ func (b *Book) everUsed(ctx context.Context, limit, tenant string) (ever bool, e
 }
 
 // changesIn returns the tenant's changes that belong to a period.
-func changesIn(f *facts, start, end int64) []StatementChange {
+func changesIn(f *terms.Facts, start, end int64) []StatementChange {
 	all := []StatementChange{}
-	for i := range f.changes {
-		c := &f.changes[i]
-		if c.kind == changePlan || c.kind == changeAdjust && c.start != start || c.kind != changeAdjust && (c.at < start || c.at >= end) {
+	for i := range f.Changes {
+		c := &f.Changes[i]
+		if c.Kind == terms.ChangePlan || c.Kind == terms.ChangeAdjust && c.Start != start || c.Kind != terms.ChangeAdjust && (c.At < start || c.At >= end) {
 			continue
 		}
-		s := StatementChange{Time: timeOf(c.at), Kind: string(c.kind), Plan: c.plan, Units: c.units, Included: c.included, Hard: c.hard, Reason: c.reason}
-		if c.kind == changeCredit || c.kind == changeAdjust {
-			s.Operation = c.operation
+		s := StatementChange{Time: micros.Time(c.At), Kind: string(c.Kind), Plan: c.Plan, Units: c.Units, Included: c.Included, Hard: c.Hard, Reason: c.Reason}
+		if c.Kind == terms.ChangeCredit || c.Kind == terms.ChangeAdjust {
+			s.Operation = c.Operation
 		}
-		if c.expires != 0 {
-			expires := timeOf(c.expires)
+		if c.Expires != 0 {
+			expires := micros.Time(c.Expires)
 			s.Expires = &expires
 		}
 		all = append(all, s)

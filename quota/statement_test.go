@@ -7,12 +7,13 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // A time is one of a period or an error, and none is the present one: not the period of the year 1, in which nobody has
 // used anything.
 func TestTimesOfStatements(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, ctx := booked(t, l), t.Context()
 		takeFrom(t, b, "tenant:acme", 5)
 		mustFlushBook(t, b)
@@ -43,15 +44,15 @@ func TestTimesOfStatements(t *testing.T) {
 // The statements of all tenants are those of each, over pages: of all that have used something, or that
 // something was said of.
 func TestStatementsOfAllTenants(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, ctx := bookOn(t, l, Config{}), t.Context()
 		limiter := limiterOn(t, b.Store(), monthly(100), monthly(100).Named("other"))
-		var positions []position
+		var positions []ledger.Position
 		now, period := time.Now(), ruleOf(t, monthly(1))
 		start, end, _ := period.Period(now.UnixMicro())
 		const n = 2*statementBatch + 7
 		for i := range n {
-			positions = append(positions, at(account{"plan", fmt.Sprintf("tenant:%d", i), start, end}, 1, 2, int64(i), 60))
+			positions = append(positions, at(ledger.Account{Limit: "plan", Key: fmt.Sprintf("tenant:%d", i), Start: start, End: end}, 1, 2, int64(i), 60))
 		}
 		mustFlush(t, l, positions...)
 		limiter.AllowKey(ctx, "\x00odd", 3)
@@ -65,7 +66,7 @@ func TestStatementsOfAllTenants(t *testing.T) {
 			must.OK(t, err)
 			one := must.Get(b.Statement(ctx, "plan", s.Tenant, now))(t)
 			check.Equal(t, "the statement", fmt.Sprintf("%+v", *s), fmt.Sprintf("%+v", *one))
-			if text := textOf([]byte(s.Tenant)); text <= last {
+			if text := ledger.TextOf([]byte(s.Tenant)); text <= last {
 				t.Errorf("%q after %q", text, last)
 			} else {
 				last = text

@@ -49,12 +49,12 @@ func (b *Book) countPending(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	defer cancel()
 	for _, c := range b.couriers.all {
-		if n, err := b.ledger.waiting(ctx, c.channel.Name, mostPending); err == nil {
+		if n, err := b.ledger.Waiting(ctx, c.channel.Name, mostPending); err == nil {
 			c.pending.Store(n)
 		}
 	}
 	for _, s := range b.senders.all {
-		if n, err := b.ledger.pending(ctx, s.export.Name, mostPending); err == nil {
+		if n, err := b.ledger.Pending(ctx, s.export.Name, mostPending); err == nil {
 			s.pending.Store(n)
 		}
 	}

@@ -11,12 +11,13 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // A book tells its store's registry, for metrics, what it grants, delivers, exports and finds, and what
 // waits; until it is closed.
 func TestNumbersOfABook(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		var mail receiver
 		var refuse atomic.Bool
 		refuse.Store(true)

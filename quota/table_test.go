@@ -8,6 +8,8 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
 
 // noticedOf returns the levels of all notices.
@@ -23,8 +25,8 @@ func noticedOf(t *testing.T, b *Book) string {
 
 // 90 % of 15 units are 13.5, which are reached with the 14th.
 func TestALevelOfAFractionIsReachedByAWholeUnit(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
-		must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
+		must.OK(t, l.OpenChannels(t.Context(), []string{"mail"}))
 		b := bookOn(t, l, byHand(fresh()))
 		limiter := limiterOn(t, b.Store(), monthly(15))
 		for n, want := range []string{11: "[]", 12: "[80]", 13: "[80]", 14: "[80 90]", 15: "[80 90 100]"} {
@@ -41,9 +43,9 @@ func TestALevelOfAFractionIsReachedByAWholeUnit(t *testing.T) {
 
 // A level is noticed with the first flush that succeeds, though it was told with one that failed.
 func TestALevelWhoseFlushFails(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
-		must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
-		broken := &brokenLedger{ledger: l, random: rand.New(rand.NewPCG(1, 1))}
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
+		must.OK(t, l.OpenChannels(t.Context(), []string{"mail"}))
+		broken := &brokenLedger{Ledger: l, random: rand.New(rand.NewPCG(1, 1))}
 		b, _ := byHandOn(t, broken, 100)
 		takeFrom(t, b, "tenant:acme", 85)
 		broken.breaks(1, 0)
@@ -58,7 +60,7 @@ func TestALevelWhoseFlushFails(t *testing.T) {
 // account of a tenant tells what the process has charged to the last one.
 func TestTheSweepKeepsWhatIsNotWritten(t *testing.T) {
 	t.Parallel()
-	b, _ := byHandOn(t, newMemoryLedger(defaultLevels), 100)
+	b, _ := byHandOn(t, memledger.New(defaultLevels), 100)
 	takeFrom(t, b, "tenant:acme", 5)
 	sweep := func() {
 		for i := range 2 * shardCount {

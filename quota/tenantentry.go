@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/quota/internal/micros"
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 const (
@@ -31,14 +33,14 @@ type tenantEntry struct {
 }
 
 // entry computes a tenant's allowance of facts.
-func (p *perTenant) entry(f *facts, epoch int64) *tenantEntry {
+func (p *perTenant) entry(f *terms.Facts, epoch int64) *tenantEntry {
 	now := time.Now()
 	start, end, next := p.rule.Period(now.UnixMicro())
 	own := ownTerms(&p.rule)
-	present, later := f.allowance(start, end, 0, own), f.allowance(end, next, 0, own)
+	present, later := f.Allowance(start, end, 0, own), f.Allowance(end, next, 0, own)
 	return &tenantEntry{
-		limit: limitOf(&present, p.rule.Calendar), next: limitOf(&later, p.rule.Calendar), credited: f.last(changeCredit) != nil,
-		loaded: now, began: timeOf(start), ends: timeOf(end), until: timeOf(next), epoch: epoch,
+		limit: limitOf(&present, p.rule.Calendar), next: limitOf(&later, p.rule.Calendar), credited: f.Last(terms.ChangeCredit) != nil,
+		loaded: now, began: micros.Time(start), ends: micros.Time(end), until: micros.Time(next), epoch: epoch,
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 const (
@@ -161,21 +163,21 @@ func (p *perTenant) expire(key string) {
 }
 
 // own are the numbers of tenants without a plan.
-func ownTerms(r *store.Rule) terms {
-	t := terms{included: r.Quota, hard: r.Quota}
+func ownTerms(r *store.Rule) terms.Terms {
+	t := terms.Terms{Included: r.Quota, Hard: r.Quota}
 	if r.Soft > 0 {
-		t.included = r.Soft
+		t.Included = r.Soft
 	}
 	return t
 }
 
 // limitOf returns the numbers of an allowance.
-func limitOf(a *allowance, period store.Period) core.Limit {
+func limitOf(a *terms.Allowance, period store.Period) core.Limit {
 	l := core.PerBillingMonth(a.Hard, period.Day, period.Location)
 	if period.Unit == store.CalendarDay {
 		l = core.PerCalendarDay(a.Hard, period.Location)
 	}
-	if units := a.units(); units > 0 && units < a.Hard {
+	if units := a.Units(); units > 0 && units < a.Hard {
 		l = l.Soft(units)
 	}
 	return l
@@ -228,7 +230,7 @@ func (t *tenants) isFresh(e *tenantEntry, now time.Time) bool {
 
 // changed notes that the allowance of a tenant has changed, or of all.
 func (t *tenants) changed(limit, tenant string) {
-	key, known := keyOf(tenant)
+	key, known := ledger.KeyOf(tenant)
 	if tenant == "" || !known {
 		t.epoch.Add(1)
 		return
@@ -256,7 +258,7 @@ func (t *tenants) epochOf(limit, key string) {
 // listen hears of changes until ctx is done.
 func (t *tenants) listen(ctx context.Context) {
 	for pause := listenAgain; ctx.Err() == nil; pause = min(2*pause, listenAtLast) {
-		_ = t.book.ledger.listen(ctx, func() {
+		_ = t.book.ledger.Listen(ctx, func() {
 			pause = listenAgain
 			t.epoch.Add(1) // what has changed meanwhile was not heard of
 			t.deaf.Store(false)
@@ -349,10 +351,10 @@ func (t *tenants) ask(batch []*loading, epoch int64) error {
 	p := batch[0].id.limit
 	names := make([]string, len(batch))
 	for i, l := range batch {
-		names[i] = textOf([]byte(l.id.key))
+		names[i] = ledger.TextOf([]byte(l.id.key))
 	}
 	asked := time.Now()
-	all, err := t.book.ledger.facts(ctx, p.rule.Name, names)
+	all, err := t.book.ledger.Facts(ctx, p.rule.Name, names)
 	if err != nil {
 		t.book.health.failed(asked, err)
 		return err

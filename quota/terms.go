@@ -9,6 +9,10 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 // Plan says how many units its tenants may use in each period of a limit.
@@ -77,7 +81,7 @@ type Adjustment struct {
 var (
 	// ErrReused says that an operation id was used before, for another change. Nothing was
 	// written.
-	ErrReused = reused
+	ErrReused = terms.ErrReused
 
 	// ErrUnknownLimit says that no process has declared a limit of that name that is kept in the
 	// book. Processes declare the limits of their limiters within some seconds.
@@ -96,31 +100,31 @@ var (
 // they have used in their period so far. A period that has ended keeps the numbers that it
 // ended with. To set what is set already does nothing.
 func (b *Book) SetPlan(ctx context.Context, p Plan) error {
-	c := &change{kind: changePlan, limit: p.Limit, plan: p.Name, included: p.Included, hard: p.Hard}
-	if c.hard == 0 {
-		c.hard = c.included
+	c := &terms.Change{Kind: terms.ChangePlan, Limit: p.Limit, Plan: p.Name, Included: p.Included, Hard: p.Hard}
+	if c.Hard == 0 {
+		c.Hard = c.Included
 	}
-	if err := errors.Join(validChange(c), validUnits(c.included, c.hard), validPlan(c.plan)); err != nil {
+	if err := errors.Join(validChange(c), validUnits(c.Included, c.Hard), validPlan(c.Plan)); err != nil {
 		return err
 	}
-	return b.declare(ctx, c, "", func(f *facts, _ *knownLimit) (bool, error) {
-		last := f.plan(c.plan, farFuture.UnixMicro())
-		return last != nil && last.included == c.included && last.hard == c.hard, nil
+	return b.declare(ctx, c, "", func(f *terms.Facts, _ *knownLimit) (bool, error) {
+		last := f.Plan(c.Plan, micros.FarFuture.UnixMicro())
+		return last != nil && last.Included == c.Included && last.Hard == c.Hard, nil
 	})
 }
 
 // Assign gives a tenant a plan from now on, in the middle of a period too: what the tenant has
 // used stays used. To assign what is assigned already does nothing.
 func (b *Book) Assign(ctx context.Context, a Assignment) error {
-	c := &change{kind: changeAssign, limit: a.Limit, tenant: textOf([]byte(a.Tenant)), plan: a.Plan}
-	if err := errors.Join(validChange(c), validTenant(a.Tenant), validPlan(c.plan)); err != nil {
+	c := &terms.Change{Kind: terms.ChangeAssign, Limit: a.Limit, Tenant: ledger.TextOf([]byte(a.Tenant)), Plan: a.Plan}
+	if err := errors.Join(validChange(c), validTenant(a.Tenant), validPlan(c.Plan)); err != nil {
 		return err
 	}
-	return b.declare(ctx, c, a.Tenant, func(f *facts, l *knownLimit) (bool, error) {
-		if f.plan(c.plan, farFuture.UnixMicro()) == nil {
-			return false, fmt.Errorf("%w: %q of limit %q", ErrUnknownPlan, c.plan, c.limit)
+	return b.declare(ctx, c, a.Tenant, func(f *terms.Facts, l *knownLimit) (bool, error) {
+		if f.Plan(c.Plan, micros.FarFuture.UnixMicro()) == nil {
+			return false, fmt.Errorf("%w: %q of limit %q", ErrUnknownPlan, c.Plan, c.Limit)
 		}
-		if last := f.last(changeAssign); last != nil && last.plan == c.plan {
+		if last := f.Last(terms.ChangeAssign); last != nil && last.Plan == c.Plan {
 			return true, nil
 		}
 		return false, l.wantHardNow(f, c)
@@ -130,20 +134,20 @@ func (b *Book) Assign(ctx context.Context, a Assignment) error {
 // Override gives a tenant numbers of its own from now on, or ends that. To set what is set
 // already does nothing.
 func (b *Book) Override(ctx context.Context, o Override) error {
-	c := &change{kind: changeOverride, limit: o.Limit, tenant: textOf([]byte(o.Tenant)), included: o.Included, hard: o.Hard}
-	if c.hard == 0 {
-		c.hard = c.included
+	c := &terms.Change{Kind: terms.ChangeOverride, Limit: o.Limit, Tenant: ledger.TextOf([]byte(o.Tenant)), Included: o.Included, Hard: o.Hard}
+	if c.Hard == 0 {
+		c.Hard = c.Included
 	}
 	err := errors.Join(validChange(c), validTenant(o.Tenant))
-	if c.hard != 0 || c.included != 0 {
-		err = errors.Join(err, validUnits(c.included, c.hard))
+	if c.Hard != 0 || c.Included != 0 {
+		err = errors.Join(err, validUnits(c.Included, c.Hard))
 	}
 	if err != nil {
 		return err
 	}
-	return b.declare(ctx, c, o.Tenant, func(f *facts, l *knownLimit) (bool, error) {
-		last := f.last(changeOverride)
-		if last == nil && c.hard == 0 || last != nil && last.included == c.included && last.hard == c.hard {
+	return b.declare(ctx, c, o.Tenant, func(f *terms.Facts, l *knownLimit) (bool, error) {
+		last := f.Last(terms.ChangeOverride)
+		if last == nil && c.Hard == 0 || last != nil && last.Included == c.Included && last.Hard == c.Hard {
 			return true, nil
 		}
 		return false, l.wantHardNow(f, c)
@@ -152,26 +156,26 @@ func (b *Book) Override(ctx context.Context, o Override) error {
 
 // wantHardNow returns an error if a change would leave a tenant a hard limit below 1 in the present
 // period.
-func (l *knownLimit) wantHardNow(f *facts, c *change) error {
+func (l *knownLimit) wantHardNow(f *terms.Facts, c *terms.Change) error {
 	if l.err != nil {
 		return l.err
 	}
-	start, end, _ := l.rule.Period(f.now)
-	return f.wantHard(c, start, end, ownTerms(&l.rule))
+	start, end, _ := l.rule.Period(f.Now)
+	return f.WantHard(c, start, end, ownTerms(&l.rule))
 }
 
 // declare applies a change without an operation id, unless it is in force already. tenant is empty
 // for a plan.
-func (b *Book) declare(ctx context.Context, c *change, tenant string, inForce func(*facts, *knownLimit) (bool, error)) error {
-	l, err := b.limit(ctx, c.limit)
+func (b *Book) declare(ctx context.Context, c *terms.Change, tenant string, inForce func(*terms.Facts, *knownLimit) (bool, error)) error {
+	l, err := b.limit(ctx, c.Limit)
 	if err != nil {
 		return err
 	}
-	all, err := b.ledger.facts(ctx, c.limit, []string{c.tenant})
+	all, err := b.ledger.Facts(ctx, c.Limit, []string{c.Tenant})
 	if err != nil {
 		return fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
-	f := all[c.tenant]
+	f := all[c.Tenant]
 	if tenant != "" {
 		if err := b.wantTenant(ctx, l, tenant, f); err != nil {
 			return err
@@ -180,7 +184,7 @@ func (b *Book) declare(ctx context.Context, c *change, tenant string, inForce fu
 	if already, err := inForce(f, l); already || err != nil {
 		return err
 	}
-	c.operation = rand.Text()
+	c.Operation = rand.Text()
 	_, err = b.apply(ctx, c)
 	return err
 }
@@ -188,31 +192,31 @@ func (b *Book) declare(ctx context.Context, c *change, tenant string, inForce fu
 // Credit gives a tenant units, once: applied is false if the operation was done before. If it was
 // another one, the error is [ErrReused] and nothing is written.
 func (b *Book) Credit(ctx context.Context, credit Credit) (applied bool, err error) {
-	c := &change{
-		operation: credit.Operation, kind: changeCredit, limit: credit.Limit, tenant: textOf([]byte(credit.Tenant)),
-		units: credit.Units, reason: credit.Reason,
+	c := &terms.Change{
+		Operation: credit.Operation, Kind: terms.ChangeCredit, Limit: credit.Limit, Tenant: ledger.TextOf([]byte(credit.Tenant)),
+		Units: credit.Units, Reason: credit.Reason,
 	}
-	err = errors.Join(validOperation(c.operation), validChange(c), validTenant(credit.Tenant))
-	if c.units < 1 || c.units > maxUnits {
-		err = errors.Join(err, fmt.Errorf("weblimit: quota: a credit must be from 1 to %d units, got %d", int64(maxUnits), c.units))
+	err = errors.Join(validOperation(c.Operation), validChange(c), validTenant(credit.Tenant))
+	if c.Units < 1 || c.Units > terms.MaxUnits {
+		err = errors.Join(err, fmt.Errorf("weblimit: quota: a credit must be from 1 to %d units, got %d", int64(terms.MaxUnits), c.Units))
 	}
 	if !credit.Expires.IsZero() {
-		if c.expires = credit.Expires.UnixMicro(); c.expires <= 0 || credit.Expires.After(farFuture) {
+		if c.Expires = credit.Expires.UnixMicro(); c.Expires <= 0 || credit.Expires.After(micros.FarFuture) {
 			err = errors.Join(err, fmt.Errorf("weblimit: quota: a credit can't expire at %v", credit.Expires))
 		}
 	}
 	if err != nil {
 		return false, err
 	}
-	l, err := b.limit(ctx, c.limit)
+	l, err := b.limit(ctx, c.Limit)
 	if err != nil {
 		return false, err
 	}
-	all, err := b.ledger.facts(ctx, c.limit, []string{c.tenant})
+	all, err := b.ledger.Facts(ctx, c.Limit, []string{c.Tenant})
 	if err != nil {
 		return false, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
-	f := all[c.tenant]
+	f := all[c.Tenant]
 	if err := errors.Join(b.wantTenant(ctx, l, credit.Tenant, f), l.wantUseful(f, c)); err != nil {
 		return false, err
 	}
@@ -220,26 +224,26 @@ func (b *Book) Credit(ctx context.Context, credit Credit) (applied bool, err err
 }
 
 // wantUseful returns an error for a credit that expires before the present period begins, and so would count nowhere.
-func (l *knownLimit) wantUseful(f *facts, c *change) error {
-	if c.expires == 0 || l.err != nil || f.made(c.operation) {
+func (l *knownLimit) wantUseful(f *terms.Facts, c *terms.Change) error {
+	if c.Expires == 0 || l.err != nil || f.Made(c.Operation) {
 		return nil
 	}
-	if start, _, _ := l.rule.Period(f.now); c.expires <= start {
+	if start, _, _ := l.rule.Period(f.Now); c.Expires <= start {
 		return fmt.Errorf("weblimit: quota: a credit that expires at %s would count nowhere: the present period began at %s",
-			timeOf(c.expires).Format(time.RFC3339), timeOf(start).Format(time.RFC3339))
+			micros.Time(c.Expires).Format(time.RFC3339), micros.Time(start).Format(time.RFC3339))
 	}
 	return nil
 }
 
 // Adjust changes what a tenant may use in one period, once: see [Book.Credit].
 func (b *Book) Adjust(ctx context.Context, a Adjustment) (applied bool, err error) {
-	c := &change{
-		operation: a.Operation, kind: changeAdjust, limit: a.Limit, tenant: textOf([]byte(a.Tenant)),
-		units: a.Units, reason: a.Reason, present: a.At.IsZero(),
+	c := &terms.Change{
+		Operation: a.Operation, Kind: terms.ChangeAdjust, Limit: a.Limit, Tenant: ledger.TextOf([]byte(a.Tenant)),
+		Units: a.Units, Reason: a.Reason, Present: a.At.IsZero(),
 	}
-	err = errors.Join(validOperation(c.operation), validChange(c), validTenant(a.Tenant))
-	if c.units == 0 || c.units > maxUnits || c.units < -maxUnits {
-		err = errors.Join(err, fmt.Errorf("weblimit: quota: an adjustment must be up to %d units more or fewer, and not 0, got %d", int64(maxUnits), c.units))
+	err = errors.Join(validOperation(c.Operation), validChange(c), validTenant(a.Tenant))
+	if c.Units == 0 || c.Units > terms.MaxUnits || c.Units < -terms.MaxUnits {
+		err = errors.Join(err, fmt.Errorf("weblimit: quota: an adjustment must be up to %d units more or fewer, and not 0, got %d", int64(terms.MaxUnits), c.Units))
 	}
 	if a.Reason == "" {
 		err = errors.Join(err, errors.New("weblimit: quota: an adjustment must have a reason"))
@@ -247,7 +251,7 @@ func (b *Book) Adjust(ctx context.Context, a Adjustment) (applied bool, err erro
 	if err != nil {
 		return false, err
 	}
-	l, err := b.limitWithPeriods(ctx, c.limit)
+	l, err := b.limitWithPeriods(ctx, c.Limit)
 	if err != nil {
 		return false, err
 	}
@@ -255,40 +259,40 @@ func (b *Book) Adjust(ctx context.Context, a Adjustment) (applied bool, err erro
 	if err != nil {
 		return false, err
 	}
-	c.start = start
-	all, err := b.ledger.facts(ctx, c.limit, []string{c.tenant})
+	c.Start = start
+	all, err := b.ledger.Facts(ctx, c.Limit, []string{c.Tenant})
 	if err != nil {
 		return false, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
-	f := all[c.tenant]
+	f := all[c.Tenant]
 	if err := b.wantTenant(ctx, l, a.Tenant, f); err != nil {
 		return false, err
 	}
-	if err := f.wantHard(c, start, end, ownTerms(&l.rule)); c.units < 0 && err != nil {
+	if err := f.WantHard(c, start, end, ownTerms(&l.rule)); c.Units < 0 && err != nil {
 		return false, err
 	}
 	return b.apply(ctx, c)
 }
 
 // apply makes a change in the ledger, and has this process know of it at once.
-func (b *Book) apply(ctx context.Context, c *change) (bool, error) {
-	applied, err := b.ledger.apply(ctx, c)
+func (b *Book) apply(ctx context.Context, c *terms.Change) (bool, error) {
+	applied, err := b.ledger.Apply(ctx, c)
 	switch {
 	case errors.Is(err, ErrReused):
 		return false, err
 	case err != nil:
 		return false, fmt.Errorf("weblimit: quota: writing to the ledger: %w", err)
 	}
-	b.tenants.changed(c.limit, c.tenant)
+	b.tenants.changed(c.Limit, c.Tenant)
 	return applied, nil
 }
 
 // validChange checks what all changes have.
-func validChange(c *change) error {
+func validChange(c *terms.Change) error {
 	switch {
-	case !limitName.MatchString(c.limit):
-		return fmt.Errorf("weblimit: quota: a limit's name is 1 to 64 letters, digits and . _ -, got %q", c.limit)
-	case !utf8.ValidString(c.reason) || strings.ContainsRune(c.reason, 0) || utf8.RuneCountInString(c.reason) > 1000:
+	case !limitName.MatchString(c.Limit):
+		return fmt.Errorf("weblimit: quota: a limit's name is 1 to 64 letters, digits and . _ -, got %q", c.Limit)
+	case !utf8.ValidString(c.Reason) || strings.ContainsRune(c.Reason, 0) || utf8.RuneCountInString(c.Reason) > 1000:
 		return errors.New("weblimit: quota: a reason must be text of at most 1000 characters")
 	}
 	return nil
@@ -323,8 +327,8 @@ func validUnits(included, hard int64) error {
 		return errors.New("weblimit: quota: Included 0 without Hard: set Hard, where requests are denied, to at least 1; to deny all requests, block the tenant: see core.Limiter.Block")
 	case hard < included:
 		return fmt.Errorf("weblimit: quota: Included %d, Hard %d: requests would be denied before what is included is used; set Hard to %d or more, or leave it out", included, hard, included)
-	case hard > maxUnits:
-		return fmt.Errorf("weblimit: quota: Included %d, Hard %d: the most is %d", included, hard, int64(maxUnits))
+	case hard > terms.MaxUnits:
+		return fmt.Errorf("weblimit: quota: Included %d, Hard %d: the most is %d", included, hard, int64(terms.MaxUnits))
 	}
 	return nil
 }

@@ -16,10 +16,12 @@ import (
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 // booked returns a book with the limit "plan" of 100 units per month.
-func booked(t *testing.T, l ledger) *Book {
+func booked(t *testing.T, l ledger.Ledger) *Book {
 	b := bookOn(t, l, Config{})
 	limiterOn(t, b.Store(), monthly(100))
 	return b
@@ -33,7 +35,7 @@ func mustAllow(t *testing.T, b *Book, at time.Time) Allowance {
 }
 
 func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, ctx := booked(t, l), t.Context()
 		credit := func(f func(*Credit)) error {
 			c := Credit{Operation: "op", Limit: "plan", Tenant: "tenant:acme", Units: 5}
@@ -82,9 +84,9 @@ func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
 				t.Errorf("%s: %v, want an error with %q", tt.name, tt.err, tt.want)
 			}
 		}
-		all, err := l.facts(ctx, "plan", []string{"tenant:acme"})
-		if err != nil || len(all["tenant:acme"].changes) > 0 {
-			t.Errorf("changes %+v, %v", all["tenant:acme"].changes, err)
+		all, err := l.Facts(ctx, "plan", []string{"tenant:acme"})
+		if err != nil || len(all["tenant:acme"].Changes) > 0 {
+			t.Errorf("changes %+v, %v", all["tenant:acme"].Changes, err)
 		}
 		check.Is(t, "the statement of an unknown tenant", check.ErrorOf(b.Statement(ctx, "plan", "tenant:acme", time.Now())), ErrUnknownTenant)
 		check.Is(t, "the statement of an unknown limit", check.ErrorOf(b.Statement(ctx, "other", "tenant:acme", time.Now())), ErrUnknownLimit)
@@ -96,18 +98,18 @@ func TestACreditThatHasExpiredIsARepeat(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	l := &knownLimit{rule: *ruleOf(t, monthly(1))}
-	before := change{operation: "payment-1", expires: now.AddDate(0, -2, 0).UnixMicro()}
-	f := &facts{now: now.UnixMicro(), changes: []change{before}}
+	before := terms.Change{Operation: "payment-1", Expires: now.AddDate(0, -2, 0).UnixMicro()}
+	f := &terms.Facts{Now: now.UnixMicro(), Changes: []terms.Change{before}}
 	must.OK(t, l.wantUseful(f, &before))
 	other := before
-	other.operation = "payment-2"
+	other.Operation = "payment-2"
 	check.Fails(t, "another of that time", l.wantUseful(f, &other), "would count nowhere")
-	other.expires = now.UnixMicro() // counts until the end of this period
+	other.Expires = now.UnixMicro() // counts until the end of this period
 	must.OK(t, l.wantUseful(f, &other))
 }
 
 func TestOperationsAreDoneOnce(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, ctx := booked(t, l), t.Context()
 		credit := Credit{Operation: "payment-1", Limit: "plan", Tenant: "tenant:acme", Units: 50, Expires: time.Now().AddDate(1, 0, 0), Reason: "top-up"}
 		var group sync.WaitGroup
@@ -153,7 +155,7 @@ func TestOperationsAreDoneOnce(t *testing.T) {
 }
 
 func TestPlansAndOverrides(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		b, ctx := booked(t, l), t.Context()
 		step := func(what string, err error, want Allowance) {
 			t.Helper()
@@ -169,9 +171,9 @@ func TestPlansAndOverrides(t *testing.T) {
 		step("no override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme"}), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
 		step("another plan's numbers", b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 5}), Allowance{Plan: "pro", Included: 5, Hard: 5})
 		step("the same numbers", b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 5}), Allowance{Plan: "pro", Included: 5, Hard: 5})
-		all, err := l.facts(ctx, "plan", []string{"tenant:acme"})
-		if err != nil || len(all["tenant:acme"].changes) != 5 {
-			t.Errorf("%d changes, %v; want the 5 that changed something", len(all["tenant:acme"].changes), err)
+		all, err := l.Facts(ctx, "plan", []string{"tenant:acme"})
+		if err != nil || len(all["tenant:acme"].Changes) != 5 {
+			t.Errorf("%d changes, %v; want the 5 that changed something", len(all["tenant:acme"].Changes), err)
 		}
 	})
 }
@@ -180,33 +182,33 @@ func TestPlansAndOverrides(t *testing.T) {
 func TestCreditsCarryOver(t *testing.T) {
 	t.Parallel()
 	month := func(m time.Month) int64 { return time.Date(2026, m, 1, 0, 0, 0, 0, time.UTC).UnixMicro() }
-	own := terms{included: 100, hard: 110}
-	f := &facts{
-		changes: []change{
-			{kind: changeCredit, units: 50, at: month(1) + 5, expires: month(12)},
-			{kind: changeCredit, units: 30, at: month(1) + 6, expires: month(3)},
-			{kind: changeAdjust, units: -10, at: month(5), start: month(2)},
+	own := terms.Terms{Included: 100, Hard: 110}
+	f := &terms.Facts{
+		Changes: []terms.Change{
+			{Kind: terms.ChangeCredit, Units: 50, At: month(1) + 5, Expires: month(12)},
+			{Kind: terms.ChangeCredit, Units: 30, At: month(1) + 6, Expires: month(3)},
+			{Kind: terms.ChangeAdjust, Units: -10, At: month(5), Start: month(2)},
 		},
-		periods: []periodUse{{month(1), month(2), 120}, {month(2), month(3), 100}, {month(3), month(4), 125}},
+		Periods: []terms.PeriodUse{{Start: month(1), End: month(2), Used: 120}, {Start: month(2), End: month(3), Used: 100}, {Start: month(3), End: month(4), Used: 125}},
 	}
 	for _, tt := range []struct {
 		m    time.Month
 		used int64
-		want allowance
+		want terms.Allowance
 	}{
-		{1, 120, allowance{Included: 100, Hard: 190, Credits: 80, CreditsUsed: 20}},
-		{2, 100, allowance{Included: 100, Adjusted: -10, Hard: 160, Credits: 60, CreditsUsed: 10}}, // 50 and 10
-		{3, 125, allowance{Included: 100, Hard: 160, Credits: 50, CreditsUsed: 25}},
-		{4, 140, allowance{Included: 100, Hard: 135, Credits: 25, CreditsUsed: 25, Overage: 15}},
-		{12, 0, allowance{Included: 100, Hard: 110}},
+		{1, 120, terms.Allowance{Included: 100, Hard: 190, Credits: 80, CreditsUsed: 20}},
+		{2, 100, terms.Allowance{Included: 100, Adjusted: -10, Hard: 160, Credits: 60, CreditsUsed: 10}}, // 50 and 10
+		{3, 125, terms.Allowance{Included: 100, Hard: 160, Credits: 50, CreditsUsed: 25}},
+		{4, 140, terms.Allowance{Included: 100, Hard: 135, Credits: 25, CreditsUsed: 25, Overage: 15}},
+		{12, 0, terms.Allowance{Included: 100, Hard: 110}},
 	} {
-		check.Equal(t, tt.m.String(), f.allowance(month(tt.m), month(tt.m+1), tt.used, own), tt.want)
+		check.Equal(t, tt.m.String(), f.Allowance(month(tt.m), month(tt.m+1), tt.used, own), tt.want)
 	}
-	many := &facts{}
+	many := &terms.Facts{}
 	for range 5000 {
-		many.changes = append(many.changes, change{kind: changeCredit, units: maxUnits, at: 1})
+		many.Changes = append(many.Changes, terms.Change{Kind: terms.ChangeCredit, Units: terms.MaxUnits, At: 1})
 	}
-	if a := many.allowance(month(1), month(2), math.MaxInt64, own); a.Credits != maxUnits || a.Hard != maxUnits || a.Overage < 0 {
+	if a := many.Allowance(month(1), month(2), math.MaxInt64, own); a.Credits != terms.MaxUnits || a.Hard != terms.MaxUnits || a.Overage < 0 {
 		t.Errorf("sums that are too large: %+v", a)
 	}
 }
@@ -216,20 +218,20 @@ func TestCreditsCarryOver(t *testing.T) {
 func TestAdjustmentsTakeNoCredits(t *testing.T) {
 	t.Parallel()
 	month := func(m time.Month) int64 { return time.Date(2026, m, 1, 0, 0, 0, 0, time.UTC).UnixMicro() }
-	own := terms{included: 10, hard: 100}
-	f := &facts{
-		changes: []change{
-			{kind: changeCredit, units: 50, at: month(1)},
-			{kind: changeAdjust, units: -30, at: month(1), start: month(1)},
+	own := terms.Terms{Included: 10, Hard: 100}
+	f := &terms.Facts{
+		Changes: []terms.Change{
+			{Kind: terms.ChangeCredit, Units: 50, At: month(1)},
+			{Kind: terms.ChangeAdjust, Units: -30, At: month(1), Start: month(1)},
 		},
-		periods: []periodUse{{month(1), month(2), 5}},
+		Periods: []terms.PeriodUse{{Start: month(1), End: month(2), Used: 5}},
 	}
-	check.Equal(t, "January", f.allowance(month(1), month(2), 5, own), allowance{Included: 10, Adjusted: -30, Hard: 120, Credits: 50, CreditsUsed: 5})
-	check.Equal(t, "February", f.allowance(month(2), month(3), 0, own), allowance{Included: 10, Hard: 145, Credits: 45})
+	check.Equal(t, "January", f.Allowance(month(1), month(2), 5, own), terms.Allowance{Included: 10, Adjusted: -30, Hard: 120, Credits: 50, CreditsUsed: 5})
+	check.Equal(t, "February", f.Allowance(month(2), month(3), 0, own), terms.Allowance{Included: 10, Hard: 145, Credits: 45})
 }
 
 func TestPerTenant(t *testing.T) {
-	eachLedger(t, func(t *testing.T, l ledger) {
+	eachLedger(t, func(t *testing.T, l ledger.Ledger) {
 		m := fresh()
 		here, there := bookOn(t, l, Config{Store: m}), bookOn(t, l, Config{})
 		ctx := t.Context()
@@ -265,7 +267,7 @@ func TestPerTenant(t *testing.T) {
 		tenants, changes := eventually("a credit", 30), 2
 		adjust := func(operation string, units, want int64) {
 			t.Helper()
-			must.Get(there.ledger.apply(ctx, &change{operation: operation, kind: changeAdjust, limit: "plan", tenant: tenant, units: units, start: periodStart(t), reason: "r"}))(t)
+			must.Get(there.ledger.Apply(ctx, &terms.Change{Operation: operation, Kind: terms.ChangeAdjust, Limit: "plan", Tenant: tenant, Units: units, Start: periodStart(t), Reason: "r"}))(t)
 			tenants = min(tenants, eventually("an adjustment", want))
 			changes++
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // unheard looks for accounts that the store has begun by itself, and of which the ledger has never heard: the
@@ -15,20 +16,20 @@ func (b *Book) unheard(ctx context.Context, repair bool, found func(Difference) 
 	if !b.rules.haveBegun(now) {
 		return nil
 	}
-	var ended standing // the last that was read, if its period has ended and the next one's was not read
-	var asked []account
-	note := func(s *standing) {
-		if ended.end > 0 && (s.limit != ended.limit || s.key != ended.key || s.start != ended.end) {
-			asked = append(asked, ended.account)
+	var ended ledger.Standing // the last that was read, if its period has ended and the next one's was not read
+	var asked []ledger.Account
+	note := func(s *ledger.Standing) {
+		if ended.End > 0 && (s.Limit != ended.Limit || s.Key != ended.Key || s.Start != ended.End) {
+			asked = append(asked, ended.Account)
 		}
-		if ended = (standing{}); s.end <= now {
+		if ended = (ledger.Standing{}); s.End <= now {
 			ended = *s
 		}
 	}
-	var after account
+	var after ledger.Account
 	for more := true; more; {
 		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		page, err := b.ledger.open(within, now-store.KeptAfter.Microseconds(), after, reconcileBatch)
+		page, err := b.ledger.Open(within, now-store.KeptAfter.Microseconds(), after, reconcileBatch)
 		cancel()
 		if err != nil {
 			return err
@@ -37,9 +38,9 @@ func (b *Book) unheard(ctx context.Context, repair bool, found func(Difference) 
 			note(&page[i])
 		}
 		if more = len(page) > 0; more {
-			after = page[len(page)-1].account
+			after = page[len(page)-1].Account
 		} else {
-			note(&standing{})
+			note(&ledger.Standing{})
 		}
 		if err := b.hear(ctx, asked, repair, found, sum); err != nil {
 			return err
@@ -62,18 +63,18 @@ func (r *rules) haveBegun(now int64) (begun bool) {
 }
 
 // hear asks the store for the accounts that follow those that have ended.
-func (b *Book) hear(ctx context.Context, ended []account, repair bool, found func(Difference) error, sum *Reconciliation) error {
-	var next []account
+func (b *Book) hear(ctx context.Context, ended []ledger.Account, repair bool, found func(Difference) error, sum *Reconciliation) error {
+	var next []ledger.Account
 	var checks []store.Check
 	for i := range ended {
 		a := ended[i]
-		key, known := keyOf(a.key)
-		k := b.rules.named(a.limit)
+		key, known := ledger.KeyOf(a.Key)
+		k := b.rules.named(a.Limit)
 		if !known || k == nil {
 			continue
 		}
 		rule := k.declared()
-		a.start, a.end = a.end, rule.PeriodEnd(a.end)
+		a.Start, a.End = a.End, rule.PeriodEnd(a.End)
 		next, checks = append(next, a), append(checks, store.Check{Key: key, Rule: b.rules.make(&rule).rule})
 	}
 	for len(next) > 0 {
@@ -89,24 +90,24 @@ func (b *Book) hear(ctx context.Context, ended []account, repair bool, found fun
 	return nil
 }
 
-func (b *Book) hearPart(ctx context.Context, next []account, checks []store.Check, repair bool, found func(Difference) error, sum *Reconciliation) error {
+func (b *Book) hearPart(ctx context.Context, next []ledger.Account, checks []store.Check, repair bool, found func(Difference) error, sum *Reconciliation) error {
 	views, err := b.peek(ctx, checks)
 	if err != nil {
 		return err
 	}
-	var positions []position
+	var positions []ledger.Position
 	var differences []Difference
 	for i := range next {
 		v := &views[i]
-		if v.ends != next[i].end || v.Position <= store.FirstGeneration<<generationShift { // another period, unknown, or not charged yet
+		if v.ends != next[i].End || v.Position <= store.FirstGeneration<<ledger.GenerationShift { // another period, unknown, or not charged yet
 			continue
 		}
-		d := differenceOf(&standing{account: next[i]}, CauseNotFlushed, v)
+		d := differenceOf(&ledger.Standing{Account: next[i]}, CauseNotFlushed, v)
 		d.Repaired = repair
-		positions, differences = append(positions, positionIn(b.rules.named(next[i].limit), next[i], v)), append(differences, d)
+		positions, differences = append(positions, positionIn(b.rules.named(next[i].Limit), next[i], v)), append(differences, d)
 	}
 	if repair && len(positions) > 0 {
-		if err := b.ledger.flush(ctx, positions); err != nil {
+		if err := b.ledger.Flush(ctx, positions); err != nil {
 			return err
 		}
 	}

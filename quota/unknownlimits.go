@@ -30,7 +30,7 @@ func (f *flusher) tellUnknownLimits(ctx context.Context) {
 		return
 	}
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-	declarations, err := b.ledger.declarations(within)
+	declarations, err := b.ledger.Declarations(within)
 	cancel()
 	if err != nil {
 		u.quiet-- // and asks again

@@ -10,6 +10,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
 
 // Trap 65, success without effect: a misspelt name of a limit, of which nothing is kept, or nothing exported.
@@ -32,7 +34,7 @@ func TestNamesOfLimitsInTheConfiguration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m, l := fresh(), newMemoryLedger(defaultLevels)
+				m, l := fresh(), memledger.New(defaultLevels)
 				var said []string
 				m.OnEvent(func(e core.Event) {
 					if e.Kind == core.EventLimitUnknown {
@@ -41,7 +43,7 @@ func TestNamesOfLimitsInTheConfiguration(t *testing.T) {
 				})
 				elsewhere := monthly(10).Named("elsewhere")
 				rule := must.Get(elsewhere.Rule())(t)
-				must.OK(t, l.declare(t.Context(), []declaration{declarationOf(&rule)}))
+				must.OK(t, l.Declare(t.Context(), []ledger.Declaration{ledger.DeclarationOf(&rule)}))
 				tt.config.Store, tt.config.FlushEvery = m, maxFlushEvery
 				b := bookOn(t, l, tt.config)
 				time.Sleep(time.Hour)

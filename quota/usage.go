@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // Query selects accounts. The zero Query selects all that are current.
@@ -50,23 +53,23 @@ func (q Query) during(now time.Time) Query {
 		q.From, q.To = now, now.Add(time.Microsecond)
 	}
 	if q.To.IsZero() {
-		q.To = farFuture
+		q.To = micros.FarFuture
 	}
 	return q
 }
 
 // selection returns the query as the ledger wants it.
-func (q Query) selection() selection {
+func (q Query) selection() ledger.Selection {
 	q = q.during(time.Now())
-	s := selection{limit: q.Limit, from: micros(q.From), to: micros(q.To)}
+	s := ledger.Selection{Limit: q.Limit, From: micros.Of(q.From), To: micros.Of(q.To)}
 	if q.Tenant != "" {
-		s.key = textOf([]byte(q.Tenant))
+		s.Key = ledger.TextOf([]byte(q.Tenant))
 	}
 	return s
 }
 
-func usageOf(a *account, used int64) Usage {
-	return Usage{Limit: a.limit, Tenant: tenantOf(a.key), Start: timeOf(a.start), End: timeOf(a.end), Used: used}
+func usageOf(a *ledger.Account, used int64) Usage {
+	return Usage{Limit: a.Limit, Tenant: tenantOf(a.Key), Start: micros.Time(a.Start), End: micros.Time(a.End), Used: used}
 }
 
 // Usage yields the use of the accounts that a query selects, in the order of limit, tenant and
@@ -77,9 +80,9 @@ func (b *Book) Usage(ctx context.Context, q Query) iter.Seq2[Usage, error] {
 		found := false
 		err := q.validate()
 		if err == nil {
-			err = b.ledger.usage(ctx, q.selection(), func(u use) error {
+			err = b.ledger.Usage(ctx, q.selection(), func(u ledger.Use) error {
 				found = true
-				if !yield(usageOf(&u.account, u.used), nil) {
+				if !yield(usageOf(&u.Account, u.Used), nil) {
 					return errStop
 				}
 				return nil
@@ -106,7 +109,7 @@ func (b *Book) Days(ctx context.Context, q Query) ([]DayUsage, error) {
 	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	days, err := b.ledger.days(ctx, q.selection())
+	days, err := b.ledger.Days(ctx, q.selection())
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
 	}
@@ -117,7 +120,7 @@ func (b *Book) Days(ctx context.Context, q Query) ([]DayUsage, error) {
 	}
 	all := make([]DayUsage, len(days))
 	for i, d := range days {
-		all[i] = DayUsage{Limit: d.limit, Tenant: tenantOf(d.key), Start: timeOf(d.start), End: timeOf(d.end), Day: dateOf(d.date), Used: d.used}
+		all[i] = DayUsage{Limit: d.Limit, Tenant: tenantOf(d.Key), Start: micros.Time(d.Start), End: micros.Time(d.End), Day: micros.Date(d.Date), Used: d.Used}
 	}
 	return all, nil
 }
@@ -141,7 +144,7 @@ func (b *Book) wantLimit(ctx context.Context, name string) error {
 
 // tenantOf returns the tenant of a text, which is the text itself if only its hash is known.
 func tenantOf(text string) string {
-	if key, known := keyOf(text); known {
+	if key, known := ledger.KeyOf(text); known {
 		return string(key)
 	}
 	return text

@@ -1,4 +1,4 @@
-package quota
+package pgledger
 
 import (
 	"context"
@@ -6,29 +6,34 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
-func (l *pgLedger) openChannels(ctx context.Context, names []string) error {
-	_, err := l.pool.Exec(ctx, l.sql(`INSERT INTO {schema}.channel (name) SELECT unnest($1::text[]) ORDER BY 1 ON CONFLICT DO NOTHING`), names)
+// OpenChannels implements [ledger.Ledger].
+func (l *Ledger) OpenChannels(ctx context.Context, names []string) error {
+	_, err := l.Pool.Exec(ctx, l.SQL(`INSERT INTO {schema}.channel (name) SELECT unnest($1::text[]) ORDER BY 1 ON CONFLICT DO NOTHING`), names)
 	return err
 }
 
-func (l *pgLedger) channels(ctx context.Context) ([]string, error) {
-	rows, err := l.pool.Query(ctx, l.sql("SELECT name FROM {schema}.channel ORDER BY 1"))
+// Channels implements [ledger.Ledger].
+func (l *Ledger) Channels(ctx context.Context) ([]string, error) {
+	rows, err := l.Pool.Query(ctx, l.SQL("SELECT name FROM {schema}.channel ORDER BY 1"))
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-func (l *pgLedger) removeChannel(ctx context.Context, name string) (known bool, err error) {
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, l.sql("DELETE FROM {schema}.channel WHERE name = $1"), name)
+// RemoveChannel implements [ledger.Ledger].
+func (l *Ledger) RemoveChannel(ctx context.Context, name string) (known bool, err error) {
+	err = pgx.BeginFunc(ctx, l.Pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, l.SQL("DELETE FROM {schema}.channel WHERE name = $1"), name)
 		if err != nil {
 			return err
 		}
 		known = tag.RowsAffected() > 0
-		_, err = tx.Exec(ctx, l.sql("DELETE FROM {schema}.delivery WHERE channel = $1"), name)
+		_, err = tx.Exec(ctx, l.SQL("DELETE FROM {schema}.delivery WHERE channel = $1"), name)
 		return err
 	})
 	return known, err
@@ -59,89 +64,94 @@ FROM first JOIN {schema}.notice n ON n.id = first.notice
 WHERE d.channel = $1 AND d.notice = first.notice
 RETURNING d.notice, d.attempts, n.limit_name, n.key, n.period_start, n.period_end, n.level, n.used, n.included, n.hard, n.at`
 
-func (l *pgLedger) claim(ctx context.Context, channel string, again bool, busy []string, n int, lease time.Duration) ([]delivery, error) {
-	rows, err := l.pool.Query(ctx, l.sql(claimDeliveries), channel, again, busy, n, lease)
+// Claim implements [ledger.Ledger].
+func (l *Ledger) Claim(ctx context.Context, channel string, again bool, busy []string, n int, lease time.Duration) ([]ledger.Delivery, error) {
+	rows, err := l.Pool.Query(ctx, l.SQL(claimDeliveries), channel, again, busy, n, lease)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (delivery, error) {
-		d := delivery{channel: channel}
-		err := row.Scan(append([]any{&d.id, &d.attempts}, noticeOfRow(&d.notice)...)...)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (ledger.Delivery, error) {
+		d := ledger.Delivery{Channel: channel}
+		err := row.Scan(append([]any{&d.ID, &d.Attempts}, noticeOfRow(&d.Notice)...)...)
 		return d, err
 	})
 }
 
 // noticeOfRow returns where a row's notice goes.
-func noticeOfRow(n *notice) []any {
-	return append(accountOfRow(&n.account), &n.level, &n.used, &n.included, &n.hard, (*pgMicros)(&n.at))
+func noticeOfRow(n *ledger.Notice) []any {
+	return append(accountOfRow(&n.Account), &n.Level, &n.Used, &n.Included, &n.Hard, (*timestamp)(&n.At))
 }
 
-// pgMicros reads a timestamp as microseconds.
-type pgMicros int64
+// timestamp reads a timestamp as microseconds.
+type timestamp int64
 
 // ScanTimestamptz implements pgtype.TimestamptzScanner.
-func (m *pgMicros) ScanTimestamptz(v pgtype.Timestamptz) error {
-	*m = pgMicros(v.Time.UnixMicro())
+func (m *timestamp) ScanTimestamptz(v pgtype.Timestamptz) error {
+	*m = timestamp(v.Time.UnixMicro())
 	return nil
 }
 
-func (l *pgLedger) waiting(ctx context.Context, channel string, most int) (n int64, err error) {
-	err = l.pool.QueryRow(ctx, l.sql(`SELECT count(*) FROM
+// Waiting implements [ledger.Ledger].
+func (l *Ledger) Waiting(ctx context.Context, channel string, most int) (n int64, err error) {
+	err = l.Pool.QueryRow(ctx, l.SQL(`SELECT count(*) FROM
 		(SELECT FROM {schema}.delivery WHERE channel = $1 AND state = 'waiting' LIMIT $2) d`), channel, most).Scan(&n)
 	return n, err
 }
 
-func (l *pgLedger) settle(ctx context.Context, d *delivery, s *settlement) error {
-	text, args := "", []any{d.channel, d.id}
-	switch s.verdict {
-	case delivered: // even if another attempt has begun meanwhile
+// Settle implements [ledger.Ledger].
+func (l *Ledger) Settle(ctx context.Context, d *ledger.Delivery, s *ledger.Settlement) error {
+	text, args := "", []any{d.Channel, d.ID}
+	switch s.Verdict {
+	case ledger.Delivered: // even if another attempt has begun meanwhile
 		text = "SET state = 'delivered', delivered = clock_timestamp(), error = '' WHERE state <> 'delivered'"
-	case failed:
+	case ledger.Failed:
 		text = "SET due = clock_timestamp() + $4, written = clock_timestamp(), error = $5 WHERE state = 'waiting' AND attempts = $3"
-		args = append(args, d.attempts, s.pause, s.err)
-	case dead:
+		args = append(args, d.Attempts, s.Pause, s.Err)
+	case ledger.Dead:
 		text = "SET state = 'dead', error = $4 WHERE state = 'waiting' AND attempts = $3"
-		args = append(args, d.attempts, s.err)
-	case released:
+		args = append(args, d.Attempts, s.Err)
+	case ledger.Released:
 		text = "SET due = clock_timestamp(), written = clock_timestamp(), attempts = attempts - 1 WHERE state = 'waiting' AND attempts = $3"
-		args = append(args, d.attempts)
+		args = append(args, d.Attempts)
 	}
-	_, err := l.pool.Exec(ctx, l.sql("UPDATE {schema}.delivery ")+text+" AND channel = $1 AND notice = $2", args...)
+	_, err := l.Pool.Exec(ctx, l.SQL("UPDATE {schema}.delivery ")+text+" AND channel = $1 AND notice = $2", args...)
 	return err
 }
 
-func (l *pgLedger) deliveries(ctx context.Context, s deliverySelection, yield func(*deliveryRow) error) error {
-	rows, err := l.pool.Query(ctx, l.sql(`SELECT d.channel, d.state, d.attempts, d.due, d.delivered, d.error,
+// Deliveries implements [ledger.Ledger].
+func (l *Ledger) Deliveries(ctx context.Context, s ledger.DeliverySelection, yield func(*ledger.DeliveryRow) error) error {
+	rows, err := l.Pool.Query(ctx, l.SQL(`SELECT d.channel, d.state, d.attempts, d.due, d.delivered, d.error,
 		n.limit_name, n.key, n.period_start, n.period_end, n.level, n.used, n.included, n.hard, n.at
 		FROM {schema}.delivery d JOIN {schema}.notice n ON n.id = d.notice
 		WHERE ($1 = '' OR d.channel = $1) AND ($2 = '' OR d.state = $2) AND ($3 = '' OR n.limit_name = $3) AND ($4 = '' OR n.key = $4)
-		ORDER BY d.notice DESC, d.channel`), s.channel, s.state, s.limit, s.key)
+		ORDER BY d.notice DESC, d.channel`), s.Channel, s.State, s.Limit, s.Key)
 	if err != nil {
 		return err
 	}
-	var d deliveryRow
+	var d ledger.DeliveryRow
 	var at *time.Time
-	_, err = pgx.ForEachRow(rows, append([]any{&d.channel, &d.state, &d.attempts, &d.due, &at, &d.err}, noticeOfRow(&d.notice)...), func() error {
-		d.due, d.delivered = d.due.UTC(), time.Time{}
+	_, err = pgx.ForEachRow(rows, append([]any{&d.Channel, &d.State, &d.Attempts, &d.Due, &at, &d.Err}, noticeOfRow(&d.Notice)...), func() error {
+		d.Due, d.Delivered = d.Due.UTC(), time.Time{}
 		if at != nil {
-			d.delivered = at.UTC()
+			d.Delivered = at.UTC()
 		}
 		return yield(&d)
 	})
 	return err
 }
 
-func (l *pgLedger) redeliver(ctx context.Context, channel string, notices []account, levels []int32, included []int64) (int64, error) {
+// Redeliver implements [ledger.Ledger].
+func (l *Ledger) Redeliver(ctx context.Context, channel string, notices []ledger.Account, levels []int32, included []int64) (int64, error) {
 	const again = "UPDATE {schema}.delivery d SET state = 'waiting', attempts = 0, due = clock_timestamp(), delivered = NULL"
 	if len(notices) == 0 {
-		tag, err := l.pool.Exec(ctx, l.sql(again+" WHERE channel = $1 AND state = 'dead'"), channel)
+		tag, err := l.Pool.Exec(ctx, l.SQL(again+" WHERE channel = $1 AND state = 'dead'"), channel)
 		return tag.RowsAffected(), err
 	}
 	var c accountColumns
 	for i := range notices {
 		c.add(&notices[i])
 	}
-	tag, err := l.pool.Exec(ctx, l.sql(again+` FROM {schema}.notice n
+	tag, err := l.Pool.Exec(ctx, l.SQL(again+` FROM {schema}.notice n
 		JOIN unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::int[], $7::bigint[])
 		AS t (limit_name, key, period_start, period_end, level, included) USING (limit_name, key, period_start, period_end, included)
 		WHERE d.channel = $1 AND d.notice = n.id AND n.level % 10000 = t.level`), channel, c.limits, c.keys, c.starts, c.ends, levels, included)

@@ -1,4 +1,4 @@
-package quota
+package pgledger
 
 import (
 	"context"
@@ -6,25 +6,30 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
-func (l *pgLedger) openExport(ctx context.Context, name string, since time.Time) error {
+// OpenExport implements [ledger.Ledger].
+func (l *Ledger) OpenExport(ctx context.Context, name string, since time.Time) error {
 	from := since
 	if from.IsZero() {
 		from = time.Now()
 	}
 	// Of two clocks the earlier: a period that ends between them has to be sent.
-	_, err := l.pool.Exec(ctx, l.sql(`INSERT INTO {schema}.sink (name, since, scanned, due)
+	_, err := l.Pool.Exec(ctx, l.SQL(`INSERT INTO {schema}.sink (name, since, scanned, due)
 		SELECT $1, t, t, now() FROM (SELECT CASE WHEN $3 THEN $2 ELSE least($2, now()) END AS t) s ON CONFLICT DO NOTHING`),
 		name, from, !since.IsZero())
 	return err
 }
 
-func (l *pgLedger) beginPass(ctx context.Context, p *pass) (ok bool, err error) {
-	err = l.pool.QueryRow(ctx, l.sql(`UPDATE {schema}.sink SET owner = $2, lease = clock_timestamp() + $3, written = clock_timestamp()
+// BeginPass implements [ledger.Ledger].
+func (l *Ledger) BeginPass(ctx context.Context, p *ledger.Pass) (ok bool, err error) {
+	err = l.Pool.QueryRow(ctx, l.SQL(`UPDATE {schema}.sink SET owner = $2, lease = clock_timestamp() + $3, written = clock_timestamp()
 		WHERE name = $1 AND (due <= clock_timestamp() AND (lease <= clock_timestamp() OR owner = $2) OR `+setBack+`)
 		RETURNING greatest(since, least(scanned, now()) - $4::interval), now(), whole NOT BETWEEN now() - $5::interval AND now()`),
-		p.name, p.process, p.lease, lateness, wholeEvery).Scan(&p.since, &p.began, &p.whole)
+		p.Name, p.Process, p.Lease, ledger.Lateness, ledger.WholeEvery).Scan(&p.Since, &p.Began, &p.Whole)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -95,17 +100,17 @@ ORDER BY 1, 2, 3, 4, 5`
 
 // accountsAfter returns the next page of accounts. It keeps the planner from sorting all the
 // accounts that are left, for each page again, instead of reading the index in its order.
-func (l *pgLedger) accountsAfter(ctx context.Context, p *pass, after *account, n int) (c accountColumns, err error) {
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+func (l *Ledger) accountsAfter(ctx context.Context, p *ledger.Pass, after *ledger.Account, n int) (c accountColumns, err error) {
+	err = pgx.BeginFunc(ctx, l.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL enable_sort = off"); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, l.sql(accountsToExport), p.since, p.since.Add(-longestPeriod), append([]string{}, p.limits...),
-			after.limit, after.key, timeOf(after.start), timeOf(after.end), n)
+		rows, err := tx.Query(ctx, l.SQL(accountsToExport), p.Since, p.Since.Add(-longestPeriod), append([]string{}, p.Limits...),
+			after.Limit, after.Key, micros.Time(after.Start), micros.Time(after.End), n)
 		if err != nil {
 			return err
 		}
-		var a account
+		var a ledger.Account
 		_, err = pgx.ForEachRow(rows, accountOfRow(&a), func() error {
 			c.add(&a)
 			return nil
@@ -115,8 +120,9 @@ func (l *pgLedger) accountsAfter(ctx context.Context, p *pass, after *account, n
 	return c, err
 }
 
-func (l *pgLedger) nextIncrements(ctx context.Context, p *pass, after account, n int) (page page, ok bool, err error) {
-	tag, err := l.pool.Exec(ctx, l.sql(renewLease), p.name, p.process, p.lease)
+// NextIncrements implements [ledger.Ledger].
+func (l *Ledger) NextIncrements(ctx context.Context, p *ledger.Pass, after ledger.Account, n int) (page ledger.Page, ok bool, err error) {
+	tag, err := l.Pool.Exec(ctx, l.SQL(renewLease), p.Name, p.Process, p.Lease)
 	if err != nil || tag.RowsAffected() == 0 {
 		return page, false, err
 	}
@@ -125,8 +131,8 @@ func (l *pgLedger) nextIncrements(ctx context.Context, p *pass, after account, n
 		return page, err == nil, err
 	}
 	last := len(c.limits) - 1
-	page.last = account{c.limits[last], c.keys[last], c.starts[last].UnixMicro(), c.ends[last].UnixMicro()}
-	page.more = len(c.limits) == n
+	page.Last = ledger.Account{Limit: c.limits[last], Key: c.keys[last], Start: c.starts[last].UnixMicro(), End: c.ends[last].UnixMicro()}
+	page.More = len(c.limits) == n
 	starts := func(yield func(int64) bool) {
 		for _, start := range c.starts {
 			if !yield(start.UnixMicro()) {
@@ -135,57 +141,60 @@ func (l *pgLedger) nextIncrements(ctx context.Context, p *pass, after account, n
 		}
 	}
 	err = l.again(ctx, starts, func() error {
-		_, err := l.pool.Exec(ctx, l.sql(insertIncrements), c.limits, c.keys, c.starts, c.ends, p.name, p.holdBack, p.whole)
+		_, err := l.Pool.Exec(ctx, l.SQL(insertIncrements), c.limits, c.keys, c.starts, c.ends, p.Name, p.HoldBack, p.Whole)
 		return err
 	})
 	if err != nil {
 		return page, false, err
 	}
-	rows, err := l.pool.Query(ctx, l.sql(selectIncrements), c.limits, c.keys, c.starts, c.ends, p.name)
+	rows, err := l.Pool.Query(ctx, l.SQL(selectIncrements), c.limits, c.keys, c.starts, c.ends, p.Name)
 	if err != nil {
 		return page, false, err
 	}
-	page.all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (i increment, err error) {
+	page.All, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (i ledger.Increment, err error) {
 		var day time.Time
-		err = row.Scan(append(accountOfRow(&i.account), &day, &i.seq, &i.sent, &i.value, (*pgMicros)(&i.at))...)
-		i.date = int32(day.Unix() / (24 * 3600))
+		err = row.Scan(append(accountOfRow(&i.Account), &day, &i.Seq, &i.Sent, &i.Value, (*timestamp)(&i.At))...)
+		i.Date = int32(day.Unix() / (24 * 3600))
 		return i, err
 	})
 	return page, err == nil, err
 }
 
 // accountOfRow returns where a row's account goes.
-func accountOfRow(a *account) []any {
-	return []any{&a.limit, &a.key, (*pgMicros)(&a.start), (*pgMicros)(&a.end)}
+func accountOfRow(a *ledger.Account) []any {
+	return []any{&a.Limit, &a.Key, (*timestamp)(&a.Start), (*timestamp)(&a.End)}
 }
 
-func (l *pgLedger) sent(ctx context.Context, p *pass, all []increment) error {
+// Sent implements [ledger.Ledger].
+func (l *Ledger) Sent(ctx context.Context, p *ledger.Pass, all []ledger.Increment) error {
 	var c accountColumns
 	var days []time.Time
 	var seqs []int64
 	for i := range all {
-		c.add(&all[i].account)
-		days, seqs = append(days, dateOf(all[i].date)), append(seqs, all[i].seq)
+		c.add(&all[i].Account)
+		days, seqs = append(days, micros.Date(all[i].Date)), append(seqs, all[i].Seq)
 	}
 	var batch pgx.Batch
-	batch.Queue(l.sql(`UPDATE {schema}.export e SET sent = e.sent + e.pending, pending = NULL
+	batch.Queue(l.SQL(`UPDATE {schema}.export e SET sent = e.sent + e.pending, pending = NULL
 		FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::date[], $6::bigint[])
 		AS t (limit_name, key, period_start, period_end, day, seq)
 		WHERE (e.limit_name, e.key, e.period_start, e.period_end, e.day) = (t.limit_name, t.key, t.period_start, t.period_end, t.day)
-		AND e.sink = $7 AND e.seq = t.seq AND e.pending IS NOT NULL`), c.limits, c.keys, c.starts, c.ends, days, seqs, p.name)
-	batch.Queue(l.sql(renewLease), p.name, p.process, p.lease)
-	return l.pool.SendBatch(ctx, &batch).Close()
+		AND e.sink = $7 AND e.seq = t.seq AND e.pending IS NOT NULL`), c.limits, c.keys, c.starts, c.ends, days, seqs, p.Name)
+	batch.Queue(l.SQL(renewLease), p.Name, p.Process, p.Lease)
+	return l.Pool.SendBatch(ctx, &batch).Close()
 }
 
-func (l *pgLedger) pending(ctx context.Context, name string, most int) (n int64, err error) {
-	err = l.pool.QueryRow(ctx, l.sql(`SELECT count(*) FROM
+// Pending implements [ledger.Ledger].
+func (l *Ledger) Pending(ctx context.Context, name string, most int) (n int64, err error) {
+	err = l.Pool.QueryRow(ctx, l.SQL(`SELECT count(*) FROM
 		(SELECT FROM {schema}.export WHERE sink = $1 AND pending IS NOT NULL LIMIT $2) e`), name, most).Scan(&n)
 	return n, err
 }
 
-func (l *pgLedger) endPass(ctx context.Context, p *pass, complete bool, pause time.Duration) error {
-	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.sink SET owner = '', lease = 'epoch', due = clock_timestamp() + $4, written = clock_timestamp(),
+// EndPass implements [ledger.Ledger].
+func (l *Ledger) EndPass(ctx context.Context, p *ledger.Pass, complete bool, pause time.Duration) error {
+	_, err := l.Pool.Exec(ctx, l.SQL(`UPDATE {schema}.sink SET owner = '', lease = 'epoch', due = clock_timestamp() + $4, written = clock_timestamp(),
 		scanned = CASE WHEN $3 THEN $5 ELSE scanned END, whole = CASE WHEN $3 AND $6 THEN $5 ELSE whole END
-		WHERE name = $1 AND owner = $2`), p.name, p.process, complete, pause, p.began, p.whole)
+		WHERE name = $1 AND owner = $2`), p.Name, p.Process, complete, pause, p.Began, p.Whole)
 	return err
 }

@@ -1,4 +1,12 @@
-package quota
+// Package pgledger keeps a book in PostgreSQL.
+//
+// All processes write batches of accounts in one order, that of [ledger.Compare], and lock rows in that order by writing
+// them, so none waits for another in a circle. What PostgreSQL ends as a deadlock nevertheless, such as against a
+// partition that is being made, is done once more: see again. Beside rows there are two advisory locks, for migrations and
+// for partitions; no transaction takes one of them after a row, nor both.
+//
+// The tables that grow have a partition for each month, so that old months leave without a DELETE: see partitions.go.
+package pgledger
 
 import (
 	"context"
@@ -9,31 +17,34 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
-// pgLedger is the ledger in PostgreSQL. Its statements work on whole batches, by arrays in the
+// Ledger is the ledger in PostgreSQL. Its statements work on whole batches, by arrays in the
 // order of accounts, so that processes can't wait for each other in a circle.
-type pgLedger struct {
-	pool   *pgxpool.Pool
+type Ledger struct {
+	Pool   *pgxpool.Pool
 	schema string
-	levels []int       // percent, of the bits of position.levels
+	levels []int       // percent, of the bits of Position.Levels
 	ready  atomic.Bool // the tables are there
 
-	silence time.Duration // see listenCheck
+	Silence time.Duration // see listenCheck
 
 	text struct {
 		states, days, behind, notices, begun, unknown, known, accounts, closing, begin string
 	}
 }
 
-func newPGLedger(pool *pgxpool.Pool, schema string, levels []int) *pgLedger {
-	l := &pgLedger{pool: pool, schema: schema, levels: levels, silence: listenCheck}
+// New returns the ledger in a schema. levels are those of Config.Levels.
+func New(pool *pgxpool.Pool, schema string, levels []int) *Ledger {
+	l := &Ledger{Pool: pool, schema: schema, levels: levels, Silence: listenCheck}
 	for to, text := range map[*string]string{
 		&l.text.states: insertStates, &l.text.days: insertDays, &l.text.behind: selectBehind, &l.text.notices: insertNotices,
 		&l.text.begun: insertBegun, &l.text.unknown: updateUnknown, &l.text.known: upsertKnown,
 		&l.text.accounts: upsertAccounts, &l.text.closing: updateClosed, &l.text.begin: insertGenerations,
 	} {
-		*to = l.sql(text)
+		*to = l.SQL(text)
 	}
 	return l
 }
@@ -64,7 +75,7 @@ ON CONFLICT (limit_name, key, period_start, period_end, generation, day)
 DO UPDATE SET position = excluded.position, used = excluded.used, at = excluded.at
 WHERE excluded.position > d.position`
 
-	// insertNotices writes the notices that are new, as notice.follows says: see againStep.
+	// insertNotices writes the notices that are new, as notice.follows says: see AgainStep.
 	insertNotices = `
 WITH made AS (
 	INSERT INTO {schema}.notice (limit_name, key, period_start, period_end, level, used, included, hard, at)
@@ -137,7 +148,7 @@ AS t (limit_name, key, period_start, period_end, generation)
 LEFT JOIN last l USING (limit_name, key, period_start, period_end, generation)
 WHERE (g.limit_name, g.key, g.period_start, g.period_end, g.generation) = (t.limit_name, t.key, t.period_start, t.period_end, t.generation)`
 
-	// insertGenerations begins generations with what was used, up to maxBase.
+	// insertGenerations begins generations with what was used, up to MaxBase.
 	insertGenerations = `
 WITH made AS (
 	INSERT INTO {schema}.generation (limit_name, key, period_start, period_end, generation, base, position, used, at)
@@ -155,21 +166,22 @@ FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) WITH O
 JOIN made USING (limit_name, key, period_start, period_end)`
 )
 
-func (l *pgLedger) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+// Begin implements [ledger.Ledger].
+func (l *Ledger) Begin(ctx context.Context, openings []ledger.Opening, positions []ledger.Position, answers []ledger.Begun) error {
 	starts := func(yield func(int64) bool) {
 		for i := range openings {
-			if !yield(openings[i].start) {
+			if !yield(openings[i].Start) {
 				return
 			}
 		}
 		for i := range positions {
-			if !yield(positions[i].start) {
+			if !yield(positions[i].Start) {
 				return
 			}
 		}
 	}
 	return l.again(ctx, starts, func() error {
-		return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		return pgx.BeginFunc(ctx, l.Pool, func(tx pgx.Tx) error {
 			if len(positions) > 0 {
 				if err := l.write(ctx, tx, positions); err != nil {
 					return err
@@ -182,18 +194,18 @@ func (l *pgLedger) begin(ctx context.Context, openings []opening, positions []po
 
 // beginIn begins generations. The accounts' rows are locked by the first statement, so that
 // no two transactions begin the same.
-func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, answers []begun) error {
+func (l *Ledger) beginIn(ctx context.Context, tx pgx.Tx, openings []ledger.Opening, answers []ledger.Begun) error {
 	order := make([]int, len(openings)) // so that no two transactions wait for each other
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return compareAccounts(&openings[i].account, &openings[j].account) })
+	slices.SortFunc(order, func(i, j int) int { return ledger.Compare(&openings[i].Account, &openings[j].Account) })
 	var all accountColumns
 	var closing stateColumns
 	for _, i := range order {
-		all.add(&openings[i].account)
-		if openings[i].closes != nil {
-			closing.add(openings[i].closes)
+		all.add(&openings[i].Account)
+		if openings[i].Closes != nil {
+			closing.add(openings[i].Closes)
 		}
 	}
 	var batch pgx.Batch
@@ -206,7 +218,7 @@ func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, a
 	batch.Queue(l.text.begin, all.limits, all.keys, all.starts, all.ends).Query(func(rows pgx.Rows) error {
 		var n, generation, base int64
 		_, err := pgx.ForEachRow(rows, []any{&n, &generation, &base}, func() error {
-			answers[order[n-1]] = begun{generation: generation, total: base}
+			answers[order[n-1]] = ledger.Begun{Generation: generation, Total: base}
 			found++
 			return nil
 		})

@@ -1,4 +1,4 @@
-package quota
+package pgledger
 
 import (
 	"context"
@@ -7,23 +7,27 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/weblimit/weblimit/quota/internal/micros"
+	"github.com/weblimit/weblimit/quota/internal/terms"
 )
 
 const changeColumns = `operation, kind, limit_name, tenant, plan, included, hard, units, expires, period_start, reason`
 
-func (l *pgLedger) apply(ctx context.Context, c *change) (applied bool, err error) {
-	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, l.sql(`INSERT INTO {schema}.change (`+changeColumns+`)
+// Apply implements [ledger.Ledger].
+func (l *Ledger) Apply(ctx context.Context, c *terms.Change) (applied bool, err error) {
+	err = pgx.BeginFunc(ctx, l.Pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, l.SQL(`INSERT INTO {schema}.change (`+changeColumns+`)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (operation) DO NOTHING`),
-			c.operation, string(c.kind), c.limit, c.tenant, c.plan, c.included, c.hard, c.units, optional(c.expires), optional(c.start), c.reason)
+			c.Operation, string(c.Kind), c.Limit, c.Tenant, c.Plan, c.Included, c.Hard, c.Units, optional(c.Expires), optional(c.Start), c.Reason)
 		if err != nil {
 			return err
 		}
 		if applied = tag.RowsAffected() == 1; applied {
-			_, err := tx.Exec(ctx, "SELECT pg_notify($1, $2)", l.channel(), c.limit+"\n"+c.tenant)
+			_, err := tx.Exec(ctx, "SELECT pg_notify($1, $2)", l.channel(), c.Limit+"\n"+c.Tenant)
 			return err
 		}
-		rows, err := tx.Query(ctx, l.sql(`SELECT `+changeColumns+`, at FROM {schema}.change WHERE operation = $1`), c.operation)
+		rows, err := tx.Query(ctx, l.SQL(`SELECT `+changeColumns+`, at FROM {schema}.change WHERE operation = $1`), c.Operation)
 		if err != nil {
 			return err
 		}
@@ -31,58 +35,59 @@ func (l *pgLedger) apply(ctx context.Context, c *change) (applied bool, err erro
 		if err != nil {
 			return err
 		}
-		return before.repeatedBy(c)
+		return before.RepeatedBy(c)
 	})
 	return applied && err == nil, err
 }
 
 // scanChange reads changeColumns and at.
-func scanChange(row pgx.CollectableRow) (c change, err error) {
+func scanChange(row pgx.CollectableRow) (c terms.Change, err error) {
 	var expires, start *time.Time
 	var at time.Time
-	err = row.Scan(&c.operation, &c.kind, &c.limit, &c.tenant, &c.plan, &c.included, &c.hard, &c.units, &expires, &start, &c.reason, &at)
+	err = row.Scan(&c.Operation, &c.Kind, &c.Limit, &c.Tenant, &c.Plan, &c.Included, &c.Hard, &c.Units, &expires, &start, &c.Reason, &at)
 	if expires != nil {
-		c.expires = expires.UnixMicro()
+		c.Expires = expires.UnixMicro()
 	}
 	if start != nil {
-		c.start = start.UnixMicro()
+		c.Start = start.UnixMicro()
 	}
-	c.at = at.UnixMicro()
+	c.At = at.UnixMicro()
 	return c, err
 }
 
 // optional returns a time, or nil for 0.
-func optional(micros int64) *time.Time {
-	if micros == 0 {
+func optional(at int64) *time.Time {
+	if at == 0 {
 		return nil
 	}
-	t := timeOf(micros)
+	t := micros.Time(at)
 	return &t
 }
 
-func (l *pgLedger) facts(ctx context.Context, limit string, tenants []string) (map[string]*facts, error) {
-	all := make(map[string]*facts, len(tenants))
+// Facts implements [ledger.Ledger].
+func (l *Ledger) Facts(ctx context.Context, limit string, tenants []string) (map[string]*terms.Facts, error) {
+	all := make(map[string]*terms.Facts, len(tenants))
 	for _, tenant := range tenants {
-		all[tenant] = new(facts)
+		all[tenant] = new(terms.Facts)
 	}
 	var batch pgx.Batch
-	batch.Queue(l.sql(`SELECT `+changeColumns+`, at FROM {schema}.change
+	batch.Queue(l.SQL(`SELECT `+changeColumns+`, at FROM {schema}.change
 		WHERE limit_name = $1 AND (tenant = ANY ($2) OR tenant = '') ORDER BY seq`), limit, tenants).Query(func(rows pgx.Rows) error {
 		changes, err := pgx.CollectRows(rows, scanChange)
 		for i := range changes {
 			c := &changes[i]
-			if c.kind == changePlan {
+			if c.Kind == terms.ChangePlan {
 				for _, f := range all {
-					f.changes = append(f.changes, *c)
+					f.Changes = append(f.Changes, *c)
 				}
 			} else {
-				all[c.tenant].changes = append(all[c.tenant].changes, *c)
+				all[c.Tenant].Changes = append(all[c.Tenant].Changes, *c)
 			}
 		}
 		return err
 	})
 	// Only for credits it matters what was used in other periods.
-	batch.Queue(l.sql(`WITH c AS (
+	batch.Queue(l.SQL(`WITH c AS (
 			SELECT tenant, min(at) AS at FROM {schema}.change WHERE limit_name = $1 AND tenant = ANY ($2) AND kind = 'credit' GROUP BY 1)
 		SELECT g.key, g.period_start, g.period_end, sum(g.used - g.base)::bigint AS used
 		FROM c JOIN {schema}.generation g ON g.limit_name = $1 AND g.key = c.tenant AND g.period_end > c.at
@@ -94,7 +99,7 @@ func (l *pgLedger) facts(ctx context.Context, limit string, tenants []string) (m
 		var start, end time.Time
 		var used int64
 		_, err := pgx.ForEachRow(rows, []any{&tenant, &start, &end, &used}, func() error {
-			all[tenant].periods = append(all[tenant].periods, periodUse{start.UnixMicro(), end.UnixMicro(), used})
+			all[tenant].Periods = append(all[tenant].Periods, terms.PeriodUse{Start: start.UnixMicro(), End: end.UnixMicro(), Used: used})
 			return nil
 		})
 		return err
@@ -103,22 +108,22 @@ func (l *pgLedger) facts(ctx context.Context, limit string, tenants []string) (m
 		var now time.Time
 		err := row.Scan(&now)
 		for _, f := range all {
-			f.now = now.UnixMicro()
+			f.Now = now.UnixMicro()
 		}
 		return err
 	})
-	return all, l.pool.SendBatch(ctx, &batch).Close()
+	return all, l.Pool.SendBatch(ctx, &batch).Close()
 }
 
 // channel is the name under which changes are announced.
-func (l *pgLedger) channel() string { return "weblimit_" + l.schema }
+func (l *Ledger) channel() string { return "weblimit_" + l.schema }
 
-// listen uses a connection of its own, which it would otherwise take from the pool for good.
-func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error {
-	config := l.pool.Config()
+// Listen uses a connection of its own, which it would otherwise take from the pool for good.
+func (l *Ledger) Listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error {
+	config := l.Pool.Config()
 	// A server that is frozen or cut off takes a connection and never answers.
-	if of := config.ConnConfig; of.ConnectTimeout <= 0 || of.ConnectTimeout > l.silence {
-		of.ConnectTimeout = l.silence
+	if of := config.ConnConfig; of.ConnectTimeout <= 0 || of.ConnectTimeout > l.Silence {
+		of.ConnectTimeout = l.Silence
 	}
 	if config.BeforeConnect != nil { // it may set a password that changes
 		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
@@ -142,7 +147,7 @@ func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit,
 	}
 	ready()
 	for {
-		wait, cancel := context.WithTimeout(ctx, l.silence)
+		wait, cancel := context.WithTimeout(ctx, l.Silence)
 		n, err := conn.WaitForNotification(wait)
 		cancel()
 		switch {
@@ -166,30 +171,32 @@ func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit,
 const listenCheck = 10 * time.Second
 
 // inTime asks something that the ledger must answer in time.
-func (l *pgLedger) inTime(ctx context.Context, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.silence)
+func (l *Ledger) inTime(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.Silence)
 	defer cancel()
 	return ask(ctx)
 }
 
-func (l *pgLedger) present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, clock time.Time, err error) {
-	if err := l.setUp(ctx); err != nil {
+// Present implements [ledger.Ledger].
+func (l *Ledger) Present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, clock time.Time, err error) {
+	if err := l.SetUp(ctx); err != nil {
 		return nil, clock, err
 	}
 	var batch pgx.Batch
-	batch.Queue(l.sql(`INSERT INTO {schema}.process (id, seen, limits) VALUES ($1, now(), $2)
+	batch.Queue(l.SQL(`INSERT INTO {schema}.process (id, seen, limits) VALUES ($1, now(), $2)
 		ON CONFLICT (id) DO UPDATE SET seen = now(), limits = excluded.limits`), process, limits)
-	batch.Queue(l.sql(`UPDATE {schema}.process SET seen = now() WHERE id IN (
+	batch.Queue(l.SQL(`UPDATE {schema}.process SET seen = now() WHERE id IN (
 		SELECT id FROM {schema}.process WHERE seen NOT BETWEEN now() - $1::interval AND now() + $1::interval AND limits <@ $2 FOR UPDATE SKIP LOCKED) RETURNING id`),
 		lost, limits).Query(func(rows pgx.Rows) (err error) {
 		gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
 	batch.Queue("SELECT clock_timestamp()").QueryRow(func(row pgx.Row) error { return row.Scan(&clock) })
-	return gone, clock, l.pool.SendBatch(ctx, &batch).Close()
+	return gone, clock, l.Pool.SendBatch(ctx, &batch).Close()
 }
 
-func (l *pgLedger) leave(ctx context.Context, processes ...string) error {
-	_, err := l.pool.Exec(ctx, l.sql(`DELETE FROM {schema}.process WHERE id = ANY ($1)`), processes)
+// Leave implements [ledger.Ledger].
+func (l *Ledger) Leave(ctx context.Context, processes ...string) error {
+	_, err := l.Pool.Exec(ctx, l.SQL(`DELETE FROM {schema}.process WHERE id = ANY ($1)`), processes)
 	return err
 }

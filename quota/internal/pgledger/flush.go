@@ -1,4 +1,4 @@
-package quota
+package pgledger
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/ledger"
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // accountColumns are accounts as arrays, of which one statement makes rows.
@@ -17,9 +19,9 @@ type accountColumns struct {
 	starts, ends []time.Time
 }
 
-func (c *accountColumns) add(a *account) {
-	c.limits, c.keys = append(c.limits, a.limit), append(c.keys, a.key)
-	c.starts, c.ends = append(c.starts, timeOf(a.start)), append(c.ends, timeOf(a.end))
+func (c *accountColumns) add(a *ledger.Account) {
+	c.limits, c.keys = append(c.limits, a.Limit), append(c.keys, a.Key)
+	c.starts, c.ends = append(c.starts, micros.Time(a.Start)), append(c.ends, micros.Time(a.End))
 }
 
 // stateColumns are positions as arrays.
@@ -30,30 +32,31 @@ type stateColumns struct {
 	days                         []time.Time
 }
 
-func (c *stateColumns) add(p *position) {
-	c.accountColumns.add(&p.account)
-	c.generations, c.positions = append(c.generations, p.generation()), append(c.positions, p.position)
-	c.used, c.at, c.days = append(c.used, p.used), append(c.at, timeOf(p.at)), append(c.days, dateOf(p.date))
+func (c *stateColumns) add(p *ledger.Position) {
+	c.accountColumns.add(&p.Account)
+	c.generations, c.positions = append(c.generations, p.Generation()), append(c.positions, p.Position)
+	c.used, c.at, c.days = append(c.used, p.Used), append(c.at, micros.Time(p.At)), append(c.days, micros.Date(p.Date))
 }
 
-func (l *pgLedger) flush(ctx context.Context, positions []position) error {
+// Flush implements [ledger.Ledger].
+func (l *Ledger) Flush(ctx context.Context, positions []ledger.Position) error {
 	if len(positions) == 0 {
 		return nil
 	}
 	starts := func(yield func(int64) bool) {
 		for i := range positions {
-			if !yield(positions[i].start) {
+			if !yield(positions[i].Start) {
 				return
 			}
 		}
 	}
 	return l.again(ctx, starts, func() error {
-		return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error { return l.write(ctx, tx, positions) })
+		return pgx.BeginFunc(ctx, l.Pool, func(tx pgx.Tx) error { return l.write(ctx, tx, positions) })
 	})
 }
 
 // write writes positions, and sets their outcomes.
-func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) error {
+func (l *Ledger) write(ctx context.Context, tx pgx.Tx, positions []ledger.Position) error {
 	order := make([]int, len(positions))
 	for i := range order {
 		order[i] = i
@@ -64,13 +67,13 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 	highest := -1 // of the present generation
 	for n, i := range order {
 		p := &positions[i]
-		p.outcome = written
-		if highest < 0 || p.position > positions[highest].position {
+		p.Outcome = ledger.Written
+		if highest < 0 || p.Position > positions[highest].Position {
 			highest = i
 		}
 		if n+1 < len(order) { // no statement may write a row twice
 			next := &positions[order[n+1]]
-			if next.account == p.account && next.generation() == p.generation() {
+			if next.Account == p.Account && next.Generation() == p.Generation() {
 				continue
 			}
 		}
@@ -84,20 +87,20 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 	batch.Queue(l.text.states, states.limits, states.keys, states.starts, states.ends, states.generations, states.positions, states.used, states.at)
 	batch.Queue(l.text.behind, states.limits, states.keys, states.starts, states.ends, states.generations, states.positions, states.used).Query(func(rows pgx.Rows) error {
 		var n, base int64
-		var known life
-		_, err := pgx.ForEachRow(rows, []any{&n, &known.closed, &known.position, &known.used, &known.at, &base}, func() error {
+		var known ledger.Life
+		_, err := pgx.ForEachRow(rows, []any{&n, &known.Closed, &known.Position, &known.Used, &known.At, &base}, func() error {
 			first, last := 0, of[n-1]
 			if n > 1 {
 				first = of[n-2] + 1
 			}
 			for _, i := range order[first : last+1] {
-				positions[i].outcome = known.judge(&positions[i])
+				positions[i].Outcome = known.Judge(&positions[i])
 			}
-			if p := &positions[order[last]]; base < 0 && p.generation() == store.FirstGeneration {
-				begun.add(&p.account)
+			if p := &positions[order[last]]; base < 0 && p.Generation() == store.FirstGeneration {
+				begun.add(&p.Account)
 			} else if base < 0 {
-				unknown.add(&p.account)
-				generations = append(generations, p.generation())
+				unknown.add(&p.Account)
+				generations = append(generations, p.Generation())
 			}
 			return nil
 		})
@@ -118,17 +121,17 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 }
 
 // writeRest writes the days and notices of positions, in order, whose outcomes are set.
-func (l *pgLedger) writeRest(ctx context.Context, tx pgx.Tx, positions []position, order []int) error {
+func (l *Ledger) writeRest(ctx context.Context, tx pgx.Tx, positions []ledger.Position, order []int) error {
 	var days stateColumns
 	for n, i := range order {
 		p := &positions[i]
 		if n+1 < len(order) { // no statement may write a row twice
 			next := &positions[order[n+1]]
-			if next.account == p.account && next.generation() == p.generation() && next.date == p.date {
+			if next.Account == p.Account && next.Generation() == p.Generation() && next.Date == p.Date {
 				continue
 			}
 		}
-		if p.outcome == written {
+		if p.Outcome == ledger.Written {
 			days.add(p)
 		}
 	}
@@ -144,7 +147,7 @@ func (l *pgLedger) writeRest(ctx context.Context, tx pgx.Tx, positions []positio
 }
 
 // adopt makes generations that the ledger has lost its own.
-func (l *pgLedger) adopt(ctx context.Context, tx pgx.Tx, c *accountColumns, generations []int64) error {
+func (l *Ledger) adopt(ctx context.Context, tx pgx.Tx, c *accountColumns, generations []int64) error {
 	// One after the other: the base of one depends on those before it, and this is rare.
 	for i := range generations {
 		args := []any{c.limits[i : i+1], c.keys[i : i+1], c.starts[i : i+1], c.ends[i : i+1], generations[i : i+1]}
@@ -158,18 +161,18 @@ func (l *pgLedger) adopt(ctx context.Context, tx pgx.Tx, c *accountColumns, gene
 }
 
 // queueNotices adds the notices of positions to a batch.
-func (l *pgLedger) queueNotices(batch *pgx.Batch, positions []position) {
+func (l *Ledger) queueNotices(batch *pgx.Batch, positions []ledger.Position) {
 	var c accountColumns
 	var levels []int32
 	var used, included, hard []int64
 	var at []time.Time
 	for i := range positions {
 		p := &positions[i]
-		for level := range levelsIn(p.levels) {
-			c.add(&p.account)
+		for level := range ledger.LevelsIn(p.Levels) {
+			c.add(&p.Account)
 			levels = append(levels, int32(l.levels[level]))
-			used, included, hard = append(used, p.used), append(included, p.included), append(hard, p.hard)
-			at = append(at, timeOf(p.at))
+			used, included, hard = append(used, p.Used), append(included, p.Included), append(hard, p.Hard)
+			at = append(at, micros.Time(p.At))
 		}
 	}
 	if len(levels) > 0 {
@@ -178,9 +181,9 @@ func (l *pgLedger) queueNotices(batch *pgx.Batch, positions []position) {
 }
 
 // comparePositions orders positions by account, generation, day and position.
-func comparePositions(a, b *position) int {
-	if n := compareAccounts(&a.account, &b.account); n != 0 {
+func comparePositions(a, b *ledger.Position) int {
+	if n := ledger.Compare(&a.Account, &b.Account); n != 0 {
 		return n
 	}
-	return cmp.Or(cmp.Compare(a.generation(), b.generation()), cmp.Compare(a.date, b.date), cmp.Compare(a.position, b.position))
+	return cmp.Or(cmp.Compare(a.Generation(), b.Generation()), cmp.Compare(a.Date, b.Date), cmp.Compare(a.Position, b.Position))
 }

@@ -1,4 +1,4 @@
-package quota
+package pgledger
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weblimit/weblimit/quota/internal/micros"
 )
 
 // partitioned are the tables that have a partition for each month, by the start of periods.
@@ -15,18 +17,18 @@ var partitioned = []string{"account", "generation", "day", "export", "exported"}
 
 // partitionOf returns the name of a table's partition.
 func partitionOf(table string, month int) string {
-	return table + beginOf(month).Format("_2006_01")
+	return table + micros.BeginOf(month).Format("_2006_01")
 }
 
-// prepare makes the partitions of the months around now, so that they are there before the
+// Prepare makes the partitions of the months around now, so that they are there before the
 // first request of a month.
-func (l *pgLedger) prepare(ctx context.Context, now time.Time) error {
-	return l.partition(ctx, monthOf(now)-1, monthOf(now)+2)
+func (l *Ledger) Prepare(ctx context.Context, now time.Time) error {
+	return l.partition(ctx, micros.Month(now)-1, micros.Month(now)+2)
 }
 
 // partition makes the partitions from one month to another that don't exist. A table is made
 // first and attached then, since to make it as a partition would lock out all others.
-func (l *pgLedger) partition(ctx context.Context, from, to int) error {
+func (l *Ledger) partition(ctx context.Context, from, to int) error {
 	var names []string
 	for month := from; month <= to; month++ {
 		for _, table := range partitioned {
@@ -34,12 +36,12 @@ func (l *pgLedger) partition(ctx context.Context, from, to int) error {
 		}
 	}
 	var known int
-	err := l.pool.QueryRow(ctx, "SELECT count(*) FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = ANY ($2)",
+	err := l.Pool.QueryRow(ctx, "SELECT count(*) FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = ANY ($2)",
 		pgx.Identifier{l.schema}.Sanitize(), names).Scan(&known)
 	if err != nil || known == len(names) {
 		return err
 	}
-	return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+	return pgx.BeginFunc(ctx, l.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", l.lockID("partitions")); err != nil {
 			return err
 		}
@@ -54,7 +56,7 @@ func (l *pgLedger) partition(ctx context.Context, from, to int) error {
 	})
 }
 
-func (l *pgLedger) attach(ctx context.Context, tx pgx.Tx, table string, month int) error {
+func (l *Ledger) attach(ctx context.Context, tx pgx.Tx, table string, month int) error {
 	name := pgx.Identifier{l.schema, partitionOf(table, month)}.Sanitize()
 	if exists, err := l.exists(ctx, tx, partitionOf(table, month)); err != nil || exists {
 		return err
@@ -63,7 +65,7 @@ func (l *pgLedger) attach(ctx context.Context, tx pgx.Tx, table string, month in
 	_, err := tx.Exec(ctx, fmt.Sprintf(
 		`CREATE TABLE %[1]s (LIKE %[2]s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES) WITH (fillfactor = 70);
 		ALTER TABLE %[2]s ATTACH PARTITION %[1]s FOR VALUES FROM ('%[3]s') TO ('%[4]s')`,
-		name, parent, beginOf(month).Format(time.RFC3339), beginOf(month+1).Format(time.RFC3339)))
+		name, parent, micros.BeginOf(month).Format(time.RFC3339), micros.BeginOf(month+1).Format(time.RFC3339)))
 	return err
 }
 
@@ -75,7 +77,7 @@ func lacksPartition(err error) bool {
 
 // again runs a transaction, and once more if it lacked partitions, which it makes, or was the one to
 // end when two waited for each other.
-func (l *pgLedger) again(ctx context.Context, starts func(yield func(start int64) bool), f func() error) error {
+func (l *Ledger) again(ctx context.Context, starts func(yield func(start int64) bool), f func() error) error {
 	err := f()
 	var e *pgconn.PgError
 	if errors.As(err, &e) && e.Code == "40P01" {
@@ -86,7 +88,7 @@ func (l *pgLedger) again(ctx context.Context, starts func(yield func(start int64
 	}
 	months := make(map[int]bool)
 	for start := range starts {
-		months[monthOf(timeOf(start))] = true
+		months[micros.Month(micros.Time(start))] = true
 	}
 	for month := range months {
 		if err := l.partition(ctx, month, month); err != nil {
@@ -96,24 +98,24 @@ func (l *pgLedger) again(ctx context.Context, starts func(yield func(start int64
 	return f()
 }
 
-// detach detaches the partitions of the months that ended before a time, and returns the names of
+// Detach detaches the partitions of the months that ended before a time, and returns the names of
 // the tables that they are now. It does not lock out others.
-func (l *pgLedger) detach(ctx context.Context, before time.Time) (tables []string, err error) {
-	before = beginOf(monthOf(before))
+func (l *Ledger) Detach(ctx context.Context, before time.Time) (tables []string, err error) {
+	before = micros.BeginOf(micros.Month(before))
 	// What is left of credits depends on what was used in those months.
-	if _, err := l.pool.Exec(ctx, l.sql(`INSERT INTO {schema}.carried (limit_name, key, period_start, period_end, used)
+	if _, err := l.Pool.Exec(ctx, l.SQL(`INSERT INTO {schema}.carried (limit_name, key, period_start, period_end, used)
 		SELECT limit_name, key, period_start, period_end, sum(used - base) FROM {schema}.generation g
 		WHERE period_start < $1 AND EXISTS (SELECT FROM {schema}.change c WHERE c.limit_name = g.limit_name AND c.tenant = g.key AND c.kind = 'credit')
 		GROUP BY 1, 2, 3, 4 ON CONFLICT (limit_name, key, period_start, period_end) DO UPDATE SET used = excluded.used`), before); err != nil {
 		return nil, err
 	}
 	for _, table := range partitioned {
-		names, err := l.partitionsBefore(ctx, table, monthOf(before))
+		names, err := l.partitionsBefore(ctx, table, micros.Month(before))
 		if err != nil {
 			return tables, err
 		}
 		for _, name := range names {
-			if _, err := l.pool.Exec(ctx, fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s CONCURRENTLY",
+			if _, err := l.Pool.Exec(ctx, fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s CONCURRENTLY",
 				pgx.Identifier{l.schema, table}.Sanitize(), pgx.Identifier{l.schema, name}.Sanitize())); err != nil {
 				return tables, err
 			}
@@ -124,8 +126,8 @@ func (l *pgLedger) detach(ctx context.Context, before time.Time) (tables []strin
 }
 
 // partitionsBefore returns the names of a table's partitions of earlier months.
-func (l *pgLedger) partitionsBefore(ctx context.Context, table string, month int) ([]string, error) {
-	rows, err := l.pool.Query(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+func (l *Ledger) partitionsBefore(ctx context.Context, table string, month int) ([]string, error) {
+	rows, err := l.Pool.Query(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = $1::regclass AND c.relname COLLATE "C" < $2 ORDER BY 1`,
 		pgx.Identifier{l.schema, table}.Sanitize(), partitionOf(table, month))
 	if err != nil {
