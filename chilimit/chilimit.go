@@ -66,10 +66,10 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 // request, or only limiters with [Config.NoContext].
 func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
 
-// Charge adds n units to the real cost of the request with this context, for all limits with an
-// estimate or for those named; see [core.Charge].
-func Charge(ctx context.Context, n int64, limits ...string) error {
-	return core.Charge(ctx, n, limits...)
+// Spend adds n units to the real cost of the request with this context, for all limits with an
+// estimate or for those named; see [core.Spend].
+func Spend(ctx context.Context, n int64, limits ...string) error {
+	return core.Spend(ctx, n, limits...)
 }
 
 // Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that

@@ -45,7 +45,7 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 	r.Use(limittest.PlainOutermost(app))
 	r.Use(adapter.Middleware(app.Layers...)...)
 	for _, route := range app.Routes {
-		handler := limittest.PlainHandler(route, chilimit.FromContext, chilimit.Charge)
+		handler := limittest.PlainHandler(route, chilimit.FromContext, chilimit.Spend)
 		if with := r.With(adapter.Middleware(route.Layers...)...); route.Method == "" {
 			with.HandleFunc(route.Path, handler)
 		} else {

@@ -151,7 +151,7 @@ func TestDecisionsDoNotAllocateAfterTheLooks(t *testing.T) {
 		"a cost that is read":    byIP.CostBy(func(r keyfuncs.Request) int64 { return int64(len(keyfuncs.HeaderOf(r, "X-Items"))) }),
 		"a tier that is read":    byIP.Tiers(planTier),
 		"a function's condition": byIP.When(keyfuncs.Matches(func(r keyfuncs.Request) bool { return keyfuncs.HeaderOf(r, "X-Plan") != "" })),
-		"a reserve":              byIP.Reserve(0.5, keyfuncs.Methods("POST")),
+		"KeepFree":               byIP.KeepFree(0.5, keyfuncs.Methods("POST")),
 		"a missing key":          core.PerHour(1 << 40).By(keyfuncs.User("userID")).OnMissingKey(core.SkipLimit),
 	} {
 		l := newLimiter(t, core.Config{

@@ -168,7 +168,7 @@ func (l *limit) unqueued(r *Rule) *Rule {
 }
 
 // fitting asks the store how many units fit, at least 1 and at most ask, without charging. If the
-// store does not answer, that is ask: then the outage policies decide.
+// store does not answer, that is ask: then the outage actions decide.
 func (l *Limiter) fitting(ctx context.Context, c *call, ask int64) int64 {
 	bounded := within(ctx, l.timeout)
 	defer bounded.release()

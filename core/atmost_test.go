@@ -90,7 +90,7 @@ func TestAllowAtMostSettlesEstimates(t *testing.T) {
 	t.Parallel()
 	l := limiterAt(t, everyone(10).Estimate(1))
 	d := wantAtMost(t, "first", l, 99, 10)
-	must.OK(t, core.Charge(core.NewContext(t.Context(), d), 4))
+	must.OK(t, core.Spend(core.NewContext(t.Context(), d), 4))
 	d.Settle(core.Outcome{})
 	drained(t, l)
 	wantAtMost(t, "after the settlement", l, 99, 6)

@@ -134,7 +134,7 @@ func BenchmarkFunctions(b *testing.B) {
 		{"CostBy", limit.CostBy(func(keyfuncs.Request) int64 { return 1 })},
 		{"CostBy a header", limit.CostBy(func(r keyfuncs.Request) int64 { return int64(len(keyfuncs.HeaderOf(r, "X-Items"))) })},
 		{"Tiers by a header", limit.Tiers(planTier)},
-		{"Reserve by a header", limit.Reserve(0.5, isPro)},
+		{"KeepFree by a header", limit.KeepFree(0.5, isPro)},
 	} {
 		b.Run(row.name, func(b *testing.B) {
 			limiter := core.ForLimits(core.NewMemory(), []core.Limit{row.limit})

@@ -185,15 +185,15 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 	if l.scaling != nil {
 		rule = l.scaleNow(r.Context(), rule)
 	}
-	if l.reserve != nil {
-		switch l.reserve.upper.Ask(shown) {
+	if l.keepFree != nil {
+		switch l.keepFree.upper.Ask(shown) {
 		case keyfuncs.No:
 			rule = l.lower(rule)
 		case keyfuncs.Unknown:
 			if reading.Repeated() != "" {
 				return keys, nil, 0, ReasonAmbiguousKey
 			}
-			l.unrouted(r, "the condition on routes of its Reserve can't be answered", "requests are of the lower class")
+			l.unrouted(r, "the condition on routes of its KeepFree can't be answered", "requests are of the lower class")
 			rule = l.lower(rule)
 		}
 	}

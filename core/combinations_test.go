@@ -18,20 +18,20 @@ import (
 
 func half(context.Context) float64 { return 0.5 }
 
-func TestReserveAndQueuesExcludeEachOther(t *testing.T) {
+func TestKeepFreeAndQueuesExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	posts := keyfuncs.Methods("POST")
 	for name, limit := range map[string]core.Limit{
-		"Wait":        everyone(10).Wait(time.Second).Reserve(0.2, posts),
-		"LeakyBucket": everyone(10).Burst(10).LeakyBucket(time.Second).Reserve(0.2, posts),
+		"Wait":        everyone(10).Wait(time.Second).KeepFree(0.2, posts),
+		"LeakyBucket": everyone(10).Burst(10).LeakyBucket(time.Second).KeepFree(0.2, posts),
 	} {
-		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil || !strings.Contains(err.Error(), "Reserve") {
-			t.Errorf("%s: got %v, want an error that names Reserve", name, err)
+		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil || !strings.Contains(err.Error(), "KeepFree") {
+			t.Errorf("%s: got %v, want an error that names KeepFree", name, err)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) { // others ask again when it makes sense
 		l := limiterOn(t, core.NewMemory(), core.PerSecond(10).By(keyfuncs.Everyone()).FixedWindow().CostBy(costing).
-			Reserve(0.2, posts).Wait(2*time.Second).Tiers(func(keyfuncs.Request) core.Limit { return core.PerSecond(20) }))
+			KeepFree(0.2, posts).Wait(2*time.Second).Tiers(func(keyfuncs.Request) core.Limit { return core.PerSecond(20) }))
 		wantDecision(t, "16 of 16", l.Allow(get(16)), true, core.ReasonWithinLimit, 0)
 		wantDecision(t, "four of the upper class", l.Allow(post(4)), true, core.ReasonWithinLimit, 0)
 		start := time.Now()
@@ -60,9 +60,9 @@ func TestScaleKeepsTheQueue(t *testing.T) {
 	}
 }
 
-func TestDirectDecisionsKnowScaleReserveAndSoft(t *testing.T) {
+func TestDirectDecisionsKnowScaleKeepFreeAndSoft(t *testing.T) {
 	t.Parallel()
-	l := limiterOn(t, core.NewMemory(), everyone(100).FixedWindow().CostBy(costing).Scale(half).Reserve(0.5, keyfuncs.Methods("POST")).Soft(40))
+	l := limiterOn(t, core.NewMemory(), everyone(100).FixedWindow().CostBy(costing).Scale(half).KeepFree(0.5, keyfuncs.Methods("POST")).Soft(40))
 	wantDecision(t, "by key, of 50", l.AllowKey(t.Context(), "k", 21), true, core.ReasonWithinLimit, 29)
 	d := l.AllowKey(t.Context(), "k", 1)
 	if !d.OverSoft() {
@@ -81,7 +81,7 @@ func TestDirectDecisionsKnowScaleReserveAndSoft(t *testing.T) {
 func TestSlowDownIsOfTheWholeBurst(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), everyone(100).FixedWindow().CostBy(costing).
-			Reserve(0.2, keyfuncs.Methods("POST")).SlowDown(0.5, time.Second))
+			KeepFree(0.2, keyfuncs.Methods("POST")).SlowDown(0.5, time.Second))
 		for _, tt := range []struct {
 			request *request
 			delay   time.Duration
@@ -101,7 +101,7 @@ func TestOperationsChargedOnceUnderVariants(t *testing.T) {
 		"bucket": everyone(100), "window": everyone(100).FixedWindow(), "month": core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()),
 	} {
 		store := newFlaky(false)
-		l := limiterOn(t, store, limit.Scale(half).Reserve(0.5, keyfuncs.Methods("POST")).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Cost(5))
+		l := limiterOn(t, store, limit.Scale(half).KeepFree(0.5, keyfuncs.Methods("POST")).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Cost(5))
 		for _, when := range []string{"while the store answers", "in an outage"} {
 			for i, want := range []int64{20, 20} {
 				d := l.Allow(&request{headers: map[string]string{"Idempotency-Key": "op"}})
@@ -119,7 +119,7 @@ func TestReservationsOfTheLowerClass(t *testing.T) {
 		"bucket": core.PerDay(100), "window": core.PerDay(100).FixedWindow(), "month": core.PerMonth(100, time.UTC),
 		"scaled bucket": core.PerDay(200).Scale(half), "tier": core.PerDay(7).Tiers(func(keyfuncs.Request) core.Limit { return core.PerDay(100) }),
 	} {
-		l := limiterOn(t, core.NewMemory(), forAll(limit).Reserve(0.5, keyfuncs.Methods("POST")).
+		l := limiterOn(t, core.NewMemory(), forAll(limit).KeepFree(0.5, keyfuncs.Methods("POST")).
 			Estimate(3).RefundOn(core.ServerErrors))
 		left := func(r *request) int64 {
 			r.values = map[any]any{}
@@ -129,12 +129,12 @@ func TestReservationsOfTheLowerClass(t *testing.T) {
 			return b.Remaining + 3
 		}
 		d := l.Allow(get(0))
-		must.OK(t, core.Charge(inHandler(t.Context(), d), 40))
+		must.OK(t, core.Spend(inHandler(t.Context(), d), 40))
 		d.Settle(core.Outcome{Status: 200})
 		check.Equal(t, name+": left of 60 for the lower class", left(get(0)), 10)
 		check.Equal(t, name+": left of 100 for the upper class", left(post(0)), 60)
 		d = l.Allow(get(0))
-		must.OK(t, core.Charge(inHandler(t.Context(), d), 50))
+		must.OK(t, core.Spend(inHandler(t.Context(), d), 50))
 		check.Equal(t, name+": left for the upper class after 90", left(post(0)), 10)
 		d.Settle(core.Outcome{Status: 500})
 		for range 2 { // what it costs to ask is given back
@@ -154,7 +154,7 @@ func TestPenaltiesUnderVariants(t *testing.T) {
 			if down {
 				local = core.ReasonOutageLocal
 			}
-			l := limiterOn(t, newFlaky(down), limit.CostBy(costing).Scale(half).Reserve(0.5, keyfuncs.Methods("POST")).
+			l := limiterOn(t, newFlaky(down), limit.CostBy(costing).Scale(half).KeepFree(0.5, keyfuncs.Methods("POST")).
 				Penalty(core.Block{After: 2, Within: time.Hour, For: time.Hour}))
 			l.Allow(get(25))
 			for range 2 {

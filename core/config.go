@@ -36,11 +36,11 @@ type Config struct {
 	Timeout time.Duration
 
 	// Replicas is how many processes share the store. During an outage each of them grants
-	// its share of a limit whose policy is Local. Include the processes that a server starts, as
+	// its share of a limit whose OutageAction is Local. Include the processes that a server starts, as
 	// Fiber does with Prefork. Defaults to 1.
 	Replicas int
 
-	// Fallback decides while the store does not answer, for limits whose outage policy is
+	// Fallback decides while the store does not answer, for limits whose outage action is
 	// Local. Defaults to the limits themselves, in this process, divided by Replicas.
 	Fallback Fallback
 

@@ -27,7 +27,7 @@ func (c *decisionContext) Value(key any) any {
 }
 
 // NewContext returns a context from which [FromContext] gets the decision and by which
-// [Charge] finds the limits with an estimate: for code that has no adapter, such as the
+// [Spend] finds the limits with an estimate: for code that has no adapter, such as the
 // consumer of a queue.
 func NewContext(ctx context.Context, d Decision) context.Context {
 	return &decisionContext{ctx, d}

@@ -105,7 +105,7 @@ func (l *Limiter) askAll(c *call, s subject, d *Decision) bool {
 }
 
 // AllowKey decides all limits for one key and cost, for jobs and consumers. What a limit reads
-// from a request does not apply: By, Cost, CostBy, When, Unless, Tiers, Reserve and OncePer.
+// from a request does not apply: By, Cost, CostBy, When, Unless, Tiers, KeepFree and OncePer.
 // [Limiter.Allow] with [keyfuncs.Values] applies them.
 //
 // The key is as [keyfuncs.Encode] or [keyfuncs.EncodeJoin] writes it, "user:42" for the user 42
@@ -163,7 +163,7 @@ func (l *Limiter) decide(ctx context.Context, c *call, s subject, d *Decision) {
 	l.decideNow(ctx, c, s, d)
 }
 
-// decideNow asks the store, or decides by the outage policies if it does not answer.
+// decideNow asks the store, or decides by the outage actions if it does not answer.
 func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision) {
 	if l.observed != nil && len(c.checks) == 1 && len(c.refused) == 0 {
 		l.decideObserved(ctx, c, d)

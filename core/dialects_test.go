@@ -188,7 +188,7 @@ func TestDialectsDuringAnOutage(t *testing.T) {
 		if dialect == core.Draft11 {
 			continue // the policy stays: TestOutageHeaders
 		}
-		for policy, outage := range map[string]core.Outage{"Allow": core.Allow, "Deny": core.Deny} {
+		for policy, outage := range map[string]core.OutageAction{"Allow": core.Allow, "Deny": core.Deny} {
 			l := newLimiter(t, core.Config{Store: newFlaky(true), Headers: dialect, Limits: []core.Limit{monthly(5).OnOutage(outage)}})
 			want := http.Header{}
 			if outage == core.Deny {

@@ -7,7 +7,7 @@
 //   - decisions without HTTP: [New], then [Limiter.Allow] or [Limiter.AllowKey]; for
 //     batches [Limiter.AllowAtMost] or [Limiter.AllowKeyAtMost];
 //   - the outcome: [Decision] with its [Reason], in a handler by [FromContext];
-//   - actual costs: [Charge]; at shutdown, [Limiter.Drain];
+//   - actual costs: [Spend]; at shutdown, [Limiter.Drain];
 //   - administration: [Limiter.Peek], [Limiter.Reset], [Limiter.Blocks], [Limiter.Block]
 //     and [Limiter.Unblock];
 //   - outages: [Limit.OnOutage] and [Fallback];
@@ -49,12 +49,12 @@
 // concurrency limit is it a hint.
 //
 // A limit can depend on the request: see [Limit.When], [Limit.CostBy], [Limit.Tiers],
-// [Limit.Reserve] and [Limit.OncePer]; on the load of the service: see [Limit.Scale]; and
+// [Limit.KeepFree] and [Limit.OncePer]; on the load of the service: see [Limit.Scale]; and
 // it can have requests wait for their turn: see [Limit.Wait].
 //
 // Some limits hold a reservation while the handler runs. It is settled when the
 // response is done: [Limit.RefundOn] gives the charge back, depending on the outcome;
-// [Limit.Estimate] and [Charge] correct it to the actual cost; a [Concurrent] limit
+// [Limit.Estimate] and [Spend] correct it to the actual cost; a [Concurrent] limit
 // frees its slot. Adapters do this for you. Code that calls [Limiter.Allow] or
 // [Limiter.AllowKey] also calls [Decision.Settle].
 //

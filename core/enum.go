@@ -40,13 +40,15 @@ func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 func (r *Reason) UnmarshalText(text []byte) error { return readText(r, "Reason", reasons[:], text) }
 
 // String returns the name of the constant, such as "Local".
-func (o Outage) String() string { return textOf(o, "Outage", outages) }
+func (o OutageAction) String() string { return textOf(o, "OutageAction", outages) }
 
 // MarshalText returns the text of String.
-func (o Outage) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+func (o OutageAction) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads the text of String, for flags and files.
-func (o *Outage) UnmarshalText(text []byte) error { return readText(o, "Outage", outages, text) }
+func (o *OutageAction) UnmarshalText(text []byte) error {
+	return readText(o, "OutageAction", outages, text)
+}
 
 // String returns the name of the constant, such as "ShareBucket".
 func (m MissingKey) String() string { return textOf(m, "MissingKey", missingKeys) }

@@ -20,7 +20,7 @@ func TestLogsHaveWordsInJSON(t *testing.T) {
 		"cached denial":       core.ReasonCachedDenial,
 		"unknown reason":      core.Reason(200),
 		"Deny":                core.Deny,
-		"Outage(9)":           core.Outage(9),
+		"OutageAction(9)":     core.OutageAction(9),
 		"SkipLimit":           core.SkipLimit,
 		"NearLimit":           core.NearLimit,
 		"Draft11|XRateLimit":  core.XRateLimit | core.Draft11,

@@ -10,7 +10,7 @@ import (
 
 // Estimate charges n units when a request is allowed, for a cost that is known only
 // afterwards: tokens of a language model, bytes, rows. The handler reports the actual
-// cost with [Charge], which replaces the estimate. Without such a report the estimate
+// cost with [Spend], which replaces the estimate. Without such a report the estimate
 // stays charged.
 //
 // Only as many requests run at once as fit with their estimates. So a limit is exceeded
@@ -38,15 +38,15 @@ func (l Limit) EstimateBy(f func(keyfuncs.Request) int64) Limit {
 	return l
 }
 
-// ErrNoEstimate is returned by [Charge] if no limit with an estimate was charged for
+// ErrNoEstimate is returned by [Spend] if no limit with an estimate was charged for
 // the request, so that there is nothing to correct.
 var ErrNoEstimate = errors.New("weblimit: no limit with an estimate was charged for this request")
 
-// Charge reports that the request with this context has cost n more units. The sum of
+// Spend reports that the request with this context has cost n more units. The sum of
 // all calls replaces the estimate, up or down, on every limit with [Limit.Estimate], or on
 // those that are named: so input and output tokens, or tokens and money, are separate budgets.
 //
-//	core.Charge(ctx, 812, "output")
+//	core.Spend(ctx, 812, "output")
 //
 // Units are charged whether or not they fit. A client can come to owe one more burst,
 // and no more; so a handler that produces output for as long as its client likes must
@@ -56,20 +56,20 @@ var ErrNoEstimate = errors.New("weblimit: no limit with an estimate was charged 
 // the rest of the estimate is given back. Report work when it is done, and not after
 // the response is written: a client that hangs up in between has had it.
 //
-// Charge returns at once, and the store is told in the background. It may be called
+// Spend returns at once, and the store is told in the background. It may be called
 // while the handler runs and after it, and concurrently. It returns [ErrNoEstimate] if
 // no limit with an estimate was charged, such as after a bypass or during an outage
 // with [Allow], or if none of the named limits was; a handler may ignore that. A negative n is
 // an error, and so is a name that no limit with an estimate has; nothing is charged then.
-func Charge(ctx context.Context, n int64, limits ...string) error {
+func Spend(ctx context.Context, n int64, limits ...string) error {
 	if n < 0 {
-		return fmt.Errorf("weblimit: Charge: units must not be negative, got %d", n)
+		return fmt.Errorf("weblimit: Spend: units must not be negative, got %d", n)
 	}
 	held := reservationIn(ctx)
 	if held != nil {
 		for _, name := range limits {
 			if !hasEstimate(ctx, held, name) {
-				return fmt.Errorf("weblimit: Charge: no limit with an estimate that decided this request has the name %q", name)
+				return fmt.Errorf("weblimit: Spend: no limit with an estimate that decided this request has the name %q", name)
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func ExampleLimit_OnMissingKey() {
 func ExampleLimit_OnOutage() {
 	down := newFlaky(true) // a store that does not answer
 	login := core.PerHour(5).By(keyfuncs.Everyone()).Named("login")
-	for _, outage := range []core.Outage{core.Local, core.Allow, core.Deny} {
+	for _, outage := range []core.OutageAction{core.Local, core.Allow, core.Deny} {
 		limiter := core.ForLimits(down, []core.Limit{login.OnOutage(outage)})
 		d := limiter.Allow(&request{})
 		fmt.Println(d.Allowed, "-", d.Reason, "-", d.Err)

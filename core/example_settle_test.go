@@ -40,7 +40,7 @@ func ExampleLimit_Estimate() {
 
 	ctx := core.NewContext(ctx, d) // the middleware's context for the handler
 	for _, tokens := range []int64{120, 60} {
-		if err := core.Charge(ctx, tokens); err != nil { // the handler, as it goes
+		if err := core.Spend(ctx, tokens); err != nil { // the handler, as it goes
 			fmt.Println(err)
 		}
 	}
@@ -81,7 +81,7 @@ func ExampleLimit_EstimateBy() {
 func ExampleCharge() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerDay(10).By(keyfuncs.ClientIP())})
 	ctx := core.NewContext(ctx, limiter.AllowKey(ctx, "ip:192.0.2.1", 1))
-	fmt.Println(core.Charge(ctx, 120))
+	fmt.Println(core.Spend(ctx, 120))
 	// Output: weblimit: no limit with an estimate was charged for this request
 }
 

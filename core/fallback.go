@@ -9,7 +9,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Fallback decides while the store does not answer, for limits whose outage policy is
+// Fallback decides while the store does not answer, for limits whose outage action is
 // [Local]. Its zero value is the default: the limits themselves, in this process, divided by
 // Config.Replicas.
 type Fallback struct {
@@ -19,7 +19,7 @@ type Fallback struct {
 	Store Store
 
 	// Limits apply instead of the limiter's own, and are usually stricter or fewer. Without
-	// Store each process grants them whole, not divided by Replicas. Their outage policies
+	// Store each process grants them whole, not divided by Replicas. Their outage actions
 	// are ignored, and those in shadow mode are only judged. Defaults to the limiter's own.
 	Limits []Limit
 }

@@ -22,8 +22,8 @@ func (l Limit) guarding() (Limit, error) {
 		unused = "When"
 	case l.tiers != nil:
 		unused = "Tiers"
-	case l.reserve != nil:
-		unused = "Reserve"
+	case l.keepFree != nil:
+		unused = "KeepFree"
 	case l.hasOnce:
 		unused = "OncePer"
 	case l.estimate:

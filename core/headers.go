@@ -60,7 +60,7 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 	var dst []byte
 	for i := range limits {
 		l := &limits[i]
-		if style.varies = style.varies || l.tiers != nil || l.scaling != nil || l.reserve != nil || len(limits) > 1 && l.optional(); style.varies {
+		if style.varies = style.varies || l.tiers != nil || l.scaling != nil || l.keepFree != nil || len(limits) > 1 && l.optional(); style.varies {
 			return style
 		}
 		if !l.shadow {

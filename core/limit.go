@@ -24,7 +24,7 @@ import (
 //     [Limit.SlidingWindow], [Limit.Jitter], [Limit.SlidingLog], [Limit.LeakyBucket]
 //   - which requests, and what they cost: [Limit.When], [Limit.Unless], [Limit.Cost],
 //     [Limit.CostBy], [Limit.OncePer], [Limit.Repeats]
-//   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.Reserve]
+//   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.KeepFree]
 //   - the charge after the response: [Limit.RefundOn], [Limit.Estimate],
 //     [Limit.EstimateBy]
 //   - delays instead of denials: [Limit.Wait], [Limit.SlowDown]
@@ -50,9 +50,9 @@ type Limit struct {
 	when     []keyfuncs.Condition
 	tiers    func(keyfuncs.Request) Limit
 	scale    func(context.Context) float64
-	reserve  *reserve
+	keepFree *keepFree
 	missing  MissingKey
-	outage   Outage
+	outage   OutageAction
 	shadow   bool
 	warnAt   []float64
 	wait     time.Duration

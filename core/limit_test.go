@@ -107,7 +107,7 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"too many repeats", core.PerSecond(5).OncePer(all, time.Hour).Repeats(1001), "free repeats must be from 1 to 1000, got 1001"},
 		{"operations that are known for an odd nanosecond", core.PerSecond(5).OncePer(all, time.Second+1), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 1.000000001s"},
 
-		{"an outage policy that does not exist", core.PerSecond(5).OnOutage(core.Outage(3)), "unknown outage policy 3"},
+		{"an outage action that does not exist", core.PerSecond(5).OnOutage(core.OutageAction(3)), "unknown outage action 3"},
 
 		{"no name", core.PerSecond(5).Named(""), `weblimit: limit "": ` + badName},
 		{"a name that is too long", core.PerSecond(5).Named(long), `weblimit: limit "` + long + `": ` + badName},
@@ -284,7 +284,7 @@ func TestRuleOfALimitIsComparable(t *testing.T) {
 		return must.Get(l.Rule())(t)
 	}
 	limit := core.PerMinute(60).Named("a")
-	check.Equal(t, "the rule, of which key, cost and outage policy are no part", rule(limit), rule(limit.By(keyfuncs.Everyone()).Cost(3).OnOutage(core.Allow)))
+	check.Equal(t, "the rule, of which key, cost and outage action are no part", rule(limit), rule(limit.By(keyfuncs.Everyone()).Cost(3).OnOutage(core.Allow)))
 	check.Equal(t, "the rule with the burst that a limit has by default", rule(limit), rule(limit.Burst(60)))
 	for name, other := range map[string]core.Limit{
 		"name":      limit.Named("b"),

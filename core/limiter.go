@@ -61,12 +61,12 @@ type limit struct {
 	cost     int64
 	costBy   func(keyfuncs.Request) int64 // instead of cost, if not nil
 	when     []keyfuncs.Condition
-	tiers    *tiers   // nil if the rule is all there is
-	scaling  *scaling // nil if the numbers stay
-	reserve  *reserve // nil if there is one class of requests
+	tiers    *tiers    // nil if the rule is all there is
+	scaling  *scaling  // nil if the numbers stay
+	keepFree *keepFree // nil if there is one class of requests
 	variants *variants
 	missing  MissingKey
-	outage   Outage
+	outage   OutageAction
 	shadow   bool
 	warnAt   []float64     // in rising order
 	wait     time.Duration // at most, for a turn
@@ -213,7 +213,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	if from.scale != nil {
 		to.scaling = newScaling(from.scale, from.name, from.cost, l.advisor.advise)
 	}
-	to.variants, to.reserve = new(variants), from.reserve
+	to.variants, to.keepFree = new(variants), from.keepFree
 	if from.warnAt == nil && from.numbers.Algorithm == store.Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
 	}
@@ -221,7 +221,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		l.warned = newWarned()
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
-	to.shows = from.costBy != nil || from.tiers != nil || from.reserve != nil || len(from.when) > 0
+	to.shows = from.costBy != nil || from.tiers != nil || from.keepFree != nil || len(from.when) > 0
 	to.plain = !to.shows && to.scaling == nil
 	l.needAll(from.name, to)
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil

@@ -191,7 +191,7 @@ func TestAdviceOnCostsThatNeverFit(t *testing.T) {
 		{"CostBy", everyone(9).CostBy(cost(10)), neverFitsProblem},
 		{"EstimateBy", everyone(9).EstimateBy(cost(10)), neverFitsProblem},
 		{"above the burst of a tier", everyone(99).CostBy(cost(10)).Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(9) }), neverFitsProblem},
-		{"above the share of the lower class", everyone(18).CostBy(cost(10)).Reserve(0.5, keyfuncs.Methods("POST")), neverFitsProblem},
+		{"above the share of the lower class", everyone(18).CostBy(cost(10)).KeepFree(0.5, keyfuncs.Methods("POST")), neverFitsProblem},
 		{"the burst", everyone(9).CostBy(cost(9)), ""},
 		{"a quota below the burst", core.PerHour(5).Burst(10).By(keyfuncs.Everyone()).CostBy(cost(10)), ""},
 		{"more than fits now", everyone(99).CostBy(cost(10)).Scale(func(context.Context) float64 { return 0.05 }), ""},

@@ -28,8 +28,8 @@ func (a *advisor) lookAtRoutes(l *Limiter, r keyfuncs.Request) {
 	for i := range l.limits {
 		name := l.limits[i].rule.Name
 		conditions := l.limits[i].when
-		if reserve := l.limits[i].reserve; reserve != nil {
-			conditions = append(slices.Clip(conditions), reserve.upper)
+		if kept := l.limits[i].keepFree; kept != nil {
+			conditions = append(slices.Clip(conditions), kept.upper)
 		}
 		a.adviseRoutes(name, "limit "+name, in, conditions)
 	}

@@ -26,8 +26,8 @@ func (l *Limiter) needAll(name string, limit *limit) {
 	for _, c := range limit.when {
 		l.need(whose, c.Needs())
 	}
-	if limit.reserve != nil {
-		l.need(whose, limit.reserve.upper.Needs())
+	if limit.keepFree != nil {
+		l.need(whose, limit.keepFree.upper.Needs())
 	}
 }
 

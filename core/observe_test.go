@@ -247,7 +247,7 @@ func TestSettlementsAreObserved(t *testing.T) {
 			}})
 			for _, o := range []core.Outcome{{}, {Canceled: true}} {
 				d := l.Allow(&request{peer: "192.0.2.7"})
-				must.OK(t, core.Charge(core.NewContext(t.Context(), d), 3))
+				must.OK(t, core.Spend(core.NewContext(t.Context(), d), 3))
 				d.Settle(o)
 				drained(t, l)
 			}
@@ -316,7 +316,7 @@ func TestSettlementsThatTheStoreMayNotKnow(t *testing.T) {
 	l := newLimiter(t, core.Config{Store: store, Observe: seen, Limits: []core.Limit{forAll(core.PerDay(9)).Estimate(1)}})
 	d := l.AllowKey(t.Context(), "k", 1)
 	store.down.Store(true)
-	must.OK(t, core.Charge(core.NewContext(t.Context(), d), 4))
+	must.OK(t, core.Spend(core.NewContext(t.Context(), d), 4))
 	check.Equal(t, "Drain", fmt.Sprint(drainThen(t, l, func() { close(drained) })), "weblimit: settlements that were lost: 1")
 	if len(seen.settlements) != 1 || seen.settlements[0].Units != 3 || !errors.Is(seen.settlements[0].Err, errDown) {
 		t.Errorf("settled %+v, want one that failed", seen.settlements)

@@ -34,7 +34,7 @@ type Observer interface {
 	Decided(ctx context.Context, o *Observation)
 
 	// Settled is called when the store has been told, or will not be told, of a change to what an allowed
-	// decision has charged: by [Limit.RefundOn], [Charge] and the end of a request that held
+	// decision has charged: by [Limit.RefundOn], [Spend] and the end of a request that held
 	// slots. It is called in the background, often after the response.
 	Settled(s Settlement)
 

@@ -22,7 +22,7 @@ import (
 //
 // A request that is denied, or costs 0, leaves no mark and is no repeat. A refund
 // removes the mark. Under [Limit.Estimate] a repeat is charged what its handler reports
-// with [Charge], if it does the work again. A block of [Limit.Penalty] denies repeats,
+// with [Spend], if it does the work again. A block of [Limit.Penalty] denies repeats,
 // too. Requests without the operation key are charged as usual, and so are those of
 // [Limiter.AllowKey]. A request with an ambiguous operation key is denied with
 // [ReasonAmbiguousKey]: it could be an operation that the application knows and does

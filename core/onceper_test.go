@@ -95,7 +95,7 @@ func TestARepeatCostsWhatItsHandlerTells(t *testing.T) {
 		first.Settle(core.Outcome{Status: 200})
 		d := l.Allow(doing("op"))
 		for _, n := range c.spent {
-			if err := core.Charge(inHandler(t.Context(), d), n); err != nil {
+			if err := core.Spend(inHandler(t.Context(), d), n); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// Outage is how a limit decides while its store does not answer.
-type Outage uint8
+// OutageAction is how a limit decides while its store does not answer.
+type OutageAction uint8
 
 const (
 	// Local decides by a bucket in this process. Its limit is divided by Config.Replicas,
@@ -18,7 +18,7 @@ const (
 	// begins. What it granted is charged to the store afterwards, as far as it still
 	// counts, with the first request of a client that the store decides again.
 	// [Config.Fallback] replaces the bucket by another store or other limits.
-	Local Outage = iota
+	Local OutageAction = iota
 	// Allow lets requests through this limit.
 	Allow
 	// Deny refuses requests with 503 Service Unavailable. If the store answers, and the ledger of its book
@@ -26,10 +26,10 @@ const (
 	Deny
 )
 
-func (o Outage) valid() bool { return o <= Deny }
+func (o OutageAction) valid() bool { return o <= Deny }
 
 // OnOutage says how to decide while the store does not answer. Defaults to Local.
-func (l Limit) OnOutage(o Outage) Limit {
+func (l Limit) OnOutage(o OutageAction) Limit {
 	l.settings.set(setOutage)
 	l.outage = o
 	return l
@@ -61,7 +61,7 @@ func (l *limit) localRule(of *Rule) *Rule {
 	return loadOrMake(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
 }
 
-// decideOutage decides by the outage policy of each limit, and writes the decision to d.
+// decideOutage decides by the outage action of each limit, and writes the decision to d.
 func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err error, d *Decision) {
 	l.shared.Failed(err)
 	local := c.withoutStore()
@@ -108,20 +108,20 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 }
 
 // firstWith returns the name of the first limit of a call that is enforced and has an outage
-// policy. It is "" if there is none, and without a call.
-func (c *call) firstWith(policy Outage) string {
+// action. It is "" if there is none, and without a call.
+func (c *call) firstWith(action OutageAction) string {
 	if c == nil {
 		return ""
 	}
 	for i, limit := range c.limits {
-		if !limit.shadow && limit.outage == policy {
+		if !limit.shadow && limit.outage == action {
 			return c.checks[i].Rule.Name
 		}
 	}
 	return ""
 }
 
-// decideLocally decides the checks of limits whose policy is Local: by the store of
+// decideLocally decides the checks of limits whose OutageAction is Local: by the store of
 // Config.Fallback if it answers, else by this process's share of the limits. It returns the
 // store that decided, what its limiters share, and the errors of the stores that failed.
 func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (Store, *shared, error) {

@@ -19,7 +19,7 @@ import (
 func TestOutagePolicies(t *testing.T) {
 	t.Parallel()
 	const n = 2 // units an hour
-	limit := func(name string, o core.Outage) core.Limit { return everyone(n).Named(name).OnOutage(o) }
+	limit := func(name string, o core.OutageAction) core.Limit { return everyone(n).Named(name).OnOutage(o) }
 	for _, tt := range []struct {
 		name   string
 		limits []core.Limit

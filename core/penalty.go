@@ -32,7 +32,7 @@ package core
 // is set to prefetch, a denial does not count while processes hold quota of the key, and a block
 // by hand can take effect later; see redisstore.Prefetch. [Limiter.Blocks] lists blocked
 // clients, [Limiter.Block] sets a block and [Limiter.Unblock] lifts it.
-// [Limiter.Reset] forgets the penalty; refunds and [Charge] leave it as it is.
+// [Limiter.Reset] forgets the penalty; refunds and [Spend] leave it as it is.
 //
 // No request waits for the end of a block. [Limit.Wait] can be combined with a penalty
 // on a token bucket only, which queues: under other algorithms a waiting request asks

@@ -175,7 +175,7 @@ func TestTheSharedBucketIsNeverBlocked(t *testing.T) {
 			"plain":    byUser,
 			"scaled":   byUser.Scale(func(context.Context) float64 { return 0.5 }),
 			"tiers":    byUser.Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(2) }),
-			"reserved": core.PerHour(4).By(keyfuncs.User("userID")).Named("login").Reserve(0.5, keyfuncs.Methods("POST")).Penalty(core.Block{After: 3, Within: time.Hour, For: 10 * time.Minute}),
+			"reserved": core.PerHour(4).By(keyfuncs.User("userID")).Named("login").KeepFree(0.5, keyfuncs.Methods("POST")).Penalty(core.Block{After: 3, Within: time.Hour, For: 10 * time.Minute}),
 		} {
 			l := limiterOn(t, core.NewMemory(), limit, everyone(1000))
 			for range 20 {
@@ -441,7 +441,7 @@ func TestReservationsLeaveStrikes(t *testing.T) {
 			for range 2 {
 				l.AllowKey(t.Context(), "k", 1)
 			}
-			_ = core.Charge(core.NewContext(t.Context(), d), 0) // only one of them has an estimate
+			_ = core.Spend(core.NewContext(t.Context(), d), 0) // only one of them has an estimate
 			d.Settle(core.Outcome{Status: 500})
 			check.Equal(t, name+": left after the request", unitsLeft(t, l, "k"), 1)
 			d = l.AllowKey(t.Context(), "k", 1)

@@ -111,7 +111,7 @@ func TestNothingToldHoldsTheKey(t *testing.T) {
 	t.Parallel()
 	const secret = "alice-at-example"
 	for name, store := range map[string]core.Store{"memory": core.NewMemory(), "out": newFlaky(true)} {
-		for policy, outage := range map[string]core.Outage{"local": core.Local, "deny": core.Deny, "allow": core.Allow} {
+		for policy, outage := range map[string]core.OutageAction{"local": core.Local, "deny": core.Deny, "allow": core.Allow} {
 			l := limiterOn(t, store, core.PerHour(1).By(keyfuncs.User("userID")).Named(policy).OnOutage(outage))
 			for range 2 {
 				d := l.Allow(user(secret))

@@ -266,7 +266,7 @@ func TestNoQuotaInAnOutage(t *testing.T) {
 // A class of requests that may not use the whole quota is denied while others are served.
 func TestUsedUpIsNotSaidOfAClass(t *testing.T) {
 	t.Parallel()
-	limit := monthly(10).Reserve(0.5, keyfuncs.Methods("POST"))
+	limit := monthly(10).KeepFree(0.5, keyfuncs.Methods("POST"))
 	l := limiterOn(t, core.NewMemory(), limit)
 	var d core.Decision
 	for range 6 {

@@ -5,7 +5,7 @@ package core
 // functions are [ServerErrors], [Failures], [Successes] and [Canceled]; each says how
 // clients can exploit it. Until the outcome is known the charge counts.
 //
-// Units that the handler has reported with [Charge] stay charged in any case: of an
+// Units that the handler has reported with [Spend] stay charged in any case: of an
 // estimate, only the unreported part is given back. So report work as it is done; then a
 // failure gives back what was not done.
 //

@@ -52,7 +52,7 @@ func newRemote(config Config, ask func(ctx context.Context, q question) (verdict
 	return l, nil
 }
 
-// decideRemotely has somebody else decide, or decides by the outage policies of the limiter's own
+// decideRemotely has somebody else decide, or decides by the outage actions of the limiter's own
 // limits if there is no answer.
 func (l *Limiter) decideRemotely(ctx context.Context, c *call, s subject, d *Decision) {
 	began := l.shared.now()

@@ -40,7 +40,7 @@ type charge struct {
 	result   Result // of the charge
 	first    int64  // units that the decision charged: none for a repeated operation
 	taken    int64  // units that are charged now, as far as the store was told
-	spent    int64  // the cost that the handler reported by Charge
+	spent    int64  // the cost that the handler reported by Spend
 	told     bool   // the handler has reported a cost
 	refunded bool   // everything but spent is given back
 

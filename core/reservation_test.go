@@ -145,7 +145,7 @@ func TestChargeTakesThePlaceOfTheEstimate(t *testing.T) {
 		d := l.AllowKey(t.Context(), "k", 100)
 		ctx := inHandler(t.Context(), d)
 		for _, n := range c.spent {
-			if err := core.Charge(ctx, n); err != nil {
+			if err := core.Spend(ctx, n); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -154,7 +154,7 @@ func TestChargeTakesThePlaceOfTheEstimate(t *testing.T) {
 	}
 }
 
-// Trap 49: a refund must not give back units that were reported with Charge.
+// Trap 49: a refund must not give back units that were reported with Spend.
 func TestARefundLeavesWhatChargeHasTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -178,7 +178,7 @@ func TestARefundLeavesWhatChargeHasTold(t *testing.T) {
 			ctx := inHandler(t.Context(), d)
 			charge := func(units []int64) {
 				for _, n := range units {
-					if err := core.Charge(ctx, n); err != nil {
+					if err := core.Spend(ctx, n); err != nil {
 						t.Errorf("%s: %v", name, err)
 					}
 				}
@@ -200,11 +200,11 @@ func TestChargesReachTheStoreInTime(t *testing.T) {
 	d := l.AllowKey(t.Context(), "k", 100)
 	ctx := inHandler(t.Context(), d)
 	for _, step := range []struct{ spend, left int64 }{{150, 900}, {49, 900}, {1, 800}, {100, 700}} {
-		must.OK(t, core.Charge(ctx, step.spend))
+		must.OK(t, core.Spend(ctx, step.spend))
 		check.Equal(t, fmt.Sprintf("left after %d more", step.spend), unitsLeft(t, l, "k"), step.left)
 	}
 	d.Settle(core.Outcome{})
-	must.OK(t, core.Charge(ctx, 7))
+	must.OK(t, core.Spend(ctx, 7))
 	check.Equal(t, "left after a late charge", unitsLeft(t, l, "k"), 693)
 }
 
@@ -215,9 +215,9 @@ func TestChargeWhereThereIsNoEstimate(t *testing.T) {
 		"no limiter":  t.Context(),
 		"no estimate": inHandler(t.Context(), l.AllowKey(t.Context(), "k", 1)),
 	} {
-		check.Is(t, name, core.Charge(ctx, 1), core.ErrNoEstimate)
+		check.Is(t, name, core.Spend(ctx, 1), core.ErrNoEstimate)
 	}
-	if err := core.Charge(t.Context(), -1); err == nil || errors.Is(err, core.ErrNoEstimate) {
+	if err := core.Spend(t.Context(), -1); err == nil || errors.Is(err, core.ErrNoEstimate) {
 		t.Errorf("negative units: %v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestChargeReachesOuterLimiters(t *testing.T) {
 		d := l.Allow(&request{ctx: ctx})
 		all, ctx = append(all, d), inHandler(ctx, d)
 	}
-	must.OK(t, core.Charge(ctx, 5))
+	must.OK(t, core.Spend(ctx, 5))
 	for _, d := range all {
 		d.Settle(core.Outcome{Status: 200})
 	}
@@ -269,7 +269,7 @@ func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 				spent += cost
 				excess += max(cost-estimate, 0)
 				mu.Unlock()
-				check.OK(t, core.Charge(inHandler(context.Background(), d), cost))
+				check.OK(t, core.Spend(inHandler(context.Background(), d), cost))
 				d.Settle(core.Outcome{Status: 200})
 			}
 		})

@@ -35,7 +35,7 @@ func init() {
 	seam.Refuse = func(l *Limiter, refused bool) { l.live.refused.Store(refused) }
 	seam.LetEnd = func(c *Config) { c.mayEnd = true }
 	seam.MayEnd = func(c Config) bool { return c.mayEnd }
-	seam.CheckConfig = func(c Config) error {
+	seam.ValidateConfig = func(c Config) error {
 		_, err := build(c, nil)
 		return err
 	}

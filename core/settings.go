@@ -27,7 +27,7 @@ const (
 	setOutage
 	setPenalty
 	setRefund
-	setReserve
+	setKeepFree
 	setScale
 	setSlow
 	setSoft
@@ -38,7 +38,7 @@ const (
 // settingNames are the decorators, in the order of the bits.
 var settingNames = [...]string{
 	"By", "Burst", "Cost", "CostBy", "Estimate", "EstimateBy", "Lease", "LeakyBucket", "Wait", "OnMissingKey", "OncePer",
-	"Repeats", "OnOutage", "Penalty", "RefundOn", "Reserve", "Scale", "SlowDown", "Soft", "Tiers", "WarnAt",
+	"Repeats", "OnOutage", "Penalty", "RefundOn", "KeepFree", "Scale", "SlowDown", "Soft", "Tiers", "WarnAt",
 }
 
 // inText are the settings that the text of a limit makes.

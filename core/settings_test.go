@@ -38,7 +38,7 @@ func TestSettingsThatWouldDoNothingAreErrors(t *testing.T) {
 		{"Repeats", five.OncePer(keyfuncs.Route(), time.Hour).Repeats(1).Repeats(2), "Repeats" + twice},
 		{"OnOutage", five.OnOutage(core.Deny).OnOutage(core.Allow), "OnOutage" + twice},
 		{"Penalty", login().Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}).Named("default"), "Penalty" + twice},
-		{"Reserve", five.Reserve(0.5, keyfuncs.Methods("GET")).Reserve(0.4, keyfuncs.Methods("PUT")), "Reserve" + twice},
+		{"KeepFree", five.KeepFree(0.5, keyfuncs.Methods("GET")).KeepFree(0.4, keyfuncs.Methods("PUT")), "KeepFree" + twice},
 		{"SlowDown", five.SlowDown(0.5, time.Second).SlowDown(0.6, time.Second), "SlowDown" + twice},
 		{"Soft", five.Soft(2).Soft(3), "Soft" + twice},
 		{"WarnAt", five.WarnAt(0.5).WarnAt(0.9), "WarnAt" + twice},

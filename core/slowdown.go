@@ -10,7 +10,7 @@ import (
 // SlowDown delays requests more and more as the limit fills up. Delays begin when the
 // given level of the burst is used, above 0 and below 1. They grow in proportion to the
 // use, up to maxDelay when nothing is left; maxDelay is at most one hour. Each request is
-// delayed by itself, and others don't wait for it. Under [Limit.Reserve], level and
+// delayed by itself, and others don't wait for it. Under [Limit.KeepFree], level and
 // delay are of the whole burst.
 func (l Limit) SlowDown(level float64, maxDelay time.Duration) Limit {
 	l.settings.set(setSlow)

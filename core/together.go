@@ -350,7 +350,7 @@ func (t *together) distribute(ctx context.Context, peek bool) {
 	}
 }
 
-// decideOutage decides each question by the outage policies of its limits. If one is denied, what
+// decideOutage decides each question by the outage actions of its limits. If one is denied, what
 // others were granted in place of the store is given back.
 func (t *together) decideOutage(ctx context.Context, err error) {
 	for i, c := range t.calls {

@@ -59,10 +59,10 @@ func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 			"Config.Bypass: a condition on routes can't be answered" + fmt.Sprintf(remedy, "it exempts nothing"),
 		},
 		{
-			"Reserve",
-			core.Config{Limits: []core.Limit{five.Reserve(0.4, login)}},
+			"KeepFree",
+			core.Config{Limits: []core.Limit{five.KeepFree(0.4, login)}},
 			"POST", 3,
-			"limit login: the condition on routes of its Reserve can't be answered" + fmt.Sprintf(remedy, "requests are of the lower class"),
+			"limit login: the condition on routes of its KeepFree can't be answered" + fmt.Sprintf(remedy, "requests are of the lower class"),
 		},
 		{
 			"By",

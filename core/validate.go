@@ -28,12 +28,12 @@ func (l Limit) Rule() (Rule, error) {
 	if l.cost > r.Burst {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, r.Burst)
 	}
-	if l.reserve != nil {
-		switch lower := l.reserve.unreserved(r.Burst); {
+	if l.keepFree != nil {
+		switch lower := l.keepFree.unkept(r.Burst); {
 		case lower < 1:
-			return Rule{}, fmt.Errorf("weblimit: limit %q: Reserve leaves the lower class nothing of %d units", l.name, r.Burst)
+			return Rule{}, fmt.Errorf("weblimit: limit %q: KeepFree leaves the lower class nothing of %d units", l.name, r.Burst)
 		case l.cost > lower:
-			return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: Reserve leaves the lower class %d units", l.name, l.cost, lower)
+			return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: KeepFree leaves the lower class %d units", l.name, l.cost, lower)
 		}
 	}
 	return r, nil
@@ -78,7 +78,7 @@ func (l *Limit) validate() error {
 	case l.cost < 1:
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
-		return fmt.Errorf("unknown outage policy %d", l.outage)
+		return fmt.Errorf("unknown outage action %d", l.outage)
 	case l.wait < 0 || l.wait > maxWait || l.wait%time.Microsecond != 0:
 		return fmt.Errorf("the wait must be from 0 to %v, in whole microseconds, got %v", maxWait, l.wait)
 	case n.hasPenalty && l.wait > 0 && n.Algorithm != store.TokenBucket:
@@ -97,12 +97,12 @@ func (l *Limit) validate() error {
 			return fmt.Errorf("a warning level must be above 0 and at most 1, got %v", level)
 		}
 	}
-	if l.reserve != nil {
-		if err := l.reserve.validate(); err != nil {
+	if l.keepFree != nil {
+		if err := l.keepFree.validate(); err != nil {
 			return err
 		}
 		if l.wait > 0 && n.Algorithm == store.TokenBucket {
-			return errors.New("a token bucket has either Reserve or a queue (Wait, LeakyBucket): queued requests would be in front of those that the reserve is for")
+			return errors.New("a token bucket has either KeepFree or a queue (Wait, LeakyBucket): queued requests would be in front of those that it keeps room for")
 		}
 	}
 	if l.hasOnce && l.once.Err() != nil {

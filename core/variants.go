@@ -9,7 +9,7 @@ import (
 )
 
 // variants caches the rules that are derived from a limit's own rule and from those
-// of its tiers: scaled ones, those of the lower class of Reserve, those without the
+// of its tiers: scaled ones, those of the lower class of KeepFree, those without the
 // penalty or the queue, and one replica's shares. It is safe for concurrent use.
 type variants struct {
 	of    sync.Map // of *Rule to *variant

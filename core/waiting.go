@@ -48,8 +48,8 @@ func (l Limit) LeakyBucket(maxDelay time.Duration) Limit {
 // A turn is fixed when the store decides. What running requests give back later, by
 // [Limit.Estimate] or [Limit.RefundOn], does not bring it forward.
 //
-// A token bucket that queues can't have [Limit.Reserve]: queued requests would be in
-// front of those that the reserve is for. [Limit.Penalty] needs a token bucket, and no
+// A token bucket that queues can't have [Limit.KeepFree]: queued requests would be in
+// front of those that it keeps room for. [Limit.Penalty] needs a token bucket, and no
 // request waits for the end of a block.
 func (l Limit) Wait(maxDelay time.Duration) Limit {
 	l.settings.set(setWait)

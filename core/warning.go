@@ -131,7 +131,7 @@ func (r *LimitResult) usedPercent() int64 {
 }
 
 // used returns how many units were used after a charge. It is right for the lower class
-// of Reserve, too: its requests are charged only while their own burst is not used up.
+// of KeepFree, too: its requests are charged only while their own burst is not used up.
 func (r *LimitResult) used() int64 { return r.Rule.Burst - r.Remaining }
 
 // outranks reports whether the warning of r is to be shown instead of another limiter's, which

@@ -70,10 +70,10 @@ func FromContext(c *echo.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request().Context())
 }
 
-// Charge adds n units to the real cost of the request, for all limits with an estimate or for
-// those named; see [core.Charge].
-func Charge(c *echo.Context, n int64, limits ...string) error {
-	return core.Charge(c.Request().Context(), n, limits...)
+// Spend adds n units to the real cost of the request, for all limits with an estimate or for
+// those named; see [core.Spend].
+func Spend(c *echo.Context, n int64, limits ...string) error {
+	return core.Spend(c.Request().Context(), n, limits...)
 }
 
 // Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that

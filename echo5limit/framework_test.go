@@ -69,8 +69,8 @@ func (major) GuardOf(s *limittest.Settings, limits ...core.Limit) any {
 }
 
 func (major) FromContext(c ctx) (core.Decision, bool) { return echo5limit.FromContext(c) }
-func (major) Charge(c ctx, n int64, limits ...string) error {
-	return echo5limit.Charge(c, n, limits...)
+func (major) Spend(c ctx, n int64, limits ...string) error {
+	return echo5limit.Spend(c, n, limits...)
 }
 func (major) Key(kind string, f func(ctx) string) keyfuncs.Func { return echo5limit.Key(kind, f) }
 func (major) Matches(f func(ctx) bool) keyfuncs.Condition       { return echo5limit.Matches(f) }

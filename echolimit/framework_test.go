@@ -67,7 +67,7 @@ func (major) GuardOf(s *limittest.Settings, limits ...core.Limit) any {
 }
 
 func (major) FromContext(c ctx) (core.Decision, bool)           { return echolimit.FromContext(c) }
-func (major) Charge(c ctx, n int64, limits ...string) error     { return echolimit.Charge(c, n, limits...) }
+func (major) Spend(c ctx, n int64, limits ...string) error      { return echolimit.Spend(c, n, limits...) }
 func (major) Key(kind string, f func(ctx) string) keyfuncs.Func { return echolimit.Key(kind, f) }
 func (major) Matches(f func(ctx) bool) keyfuncs.Condition       { return echolimit.Matches(f) }
 

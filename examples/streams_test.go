@@ -29,7 +29,7 @@ func docsStream(store core.Store, next func(context.Context) (token string, err 
 
 	stream := func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
-		_ = core.Charge(ctx, 0) // in place of all estimates: from here on only what is reported counts
+		_ = core.Spend(ctx, 0) // in place of all estimates: from here on only what is reported counts
 		for n := 0; ; n++ {
 			token, err := next(ctx)
 			if errors.Is(err, io.EOF) {
@@ -39,9 +39,9 @@ func docsStream(store core.Store, next func(context.Context) (token string, err 
 				panic(http.ErrAbortHandler) // the client sees that its answer was cut
 			}
 			if n == 0 {
-				_ = core.Charge(ctx, 1, "answers")
+				_ = core.Spend(ctx, 1, "answers")
 			}
-			_ = core.Charge(ctx, 1, "tokens") // before it is written
+			_ = core.Spend(ctx, 1, "tokens") // before it is written
 			if _, err := io.WriteString(w, token); err != nil {
 				return // the client hung up
 			}

@@ -200,7 +200,7 @@ func TestTheShopWithoutItsLimits(t *testing.T) {
 func TestAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		policy core.Outage
+		policy core.OutageAction
 		want   []int
 	}{
 		{core.Local, []int{200, 200, 429}}, // a bucket in this process

@@ -79,12 +79,12 @@ func FromContext(c fiber.Ctx) (core.Decision, bool) {
 	return core.Decision{}, false
 }
 
-// Charge adds n units to the real cost of the request, for all limits with an estimate or for
-// those named; see [core.Charge]. It must not be called after the handler has returned, when Fiber may use c for
-// another request: take c.Context() before, and call core.Charge.
-func Charge(c fiber.Ctx, n int64, limits ...string) error {
+// Spend adds n units to the real cost of the request, for all limits with an estimate or for
+// those named; see [core.Spend]. It must not be called after the handler has returned, when Fiber may use c for
+// another request: take c.Context() before, and call core.Spend.
+func Spend(c fiber.Ctx, n int64, limits ...string) error {
 	if ctx, ok := c.Locals(decisionLocal).(*adapter.Context); ok {
-		return core.Charge(ctx, n, limits...)
+		return core.Spend(ctx, n, limits...)
 	}
 	return core.ErrNoEstimate
 }

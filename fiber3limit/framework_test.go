@@ -85,7 +85,7 @@ func (major) Guard(s *limittest.Settings, limits ...core.Limit) any {
 }
 
 func (major) FromContext(c ctx) (core.Decision, bool)           { return FromContext(c) }
-func (major) Charge(c ctx, n int64, limits ...string) error     { return Charge(c, n, limits...) }
+func (major) Spend(c ctx, n int64, limits ...string) error      { return Spend(c, n, limits...) }
 func (major) Key(kind string, f func(ctx) string) keyfuncs.Func { return Key(kind, f) }
 func (major) Matches(f func(ctx) bool) keyfuncs.Condition       { return Matches(f) }
 

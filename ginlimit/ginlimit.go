@@ -65,10 +65,10 @@ func FromContext(c *gin.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request.Context())
 }
 
-// Charge adds n units to the real cost of the request, for all limits with an estimate or for
-// those named; see [core.Charge].
-func Charge(c *gin.Context, n int64, limits ...string) error {
-	return core.Charge(c.Request.Context(), n, limits...)
+// Spend adds n units to the real cost of the request, for all limits with an estimate or for
+// those named; see [core.Spend].
+func Spend(c *gin.Context, n int64, limits ...string) error {
+	return core.Spend(c.Request.Context(), n, limits...)
 }
 
 // Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that

@@ -90,7 +90,7 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Writer, Request: c.Request,
 				FromContext: func() (core.Decision, bool) { return ginlimit.FromContext(c) },
-				ChargeUnits: func(n int64, limits ...string) error { return ginlimit.Charge(c, n, limits...) },
+				SpendUnits:  func(n int64, limits ...string) error { return ginlimit.Spend(c, n, limits...) },
 				AskGuard: func(guard any, key string, cost int64) bool {
 					return guard.(*ginlimit.Guard).Allow(c, key, cost)
 				},

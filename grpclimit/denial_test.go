@@ -134,7 +134,7 @@ func (broken) Take(context.Context, []core.Check, []core.Result) error {
 
 func TestOutages(t *testing.T) {
 	t.Parallel()
-	for outage, code := range map[core.Outage]codes.Code{core.Deny: codes.Unavailable, core.Allow: codes.OK, core.Local: codes.OK} {
+	for outage, code := range map[core.OutageAction]codes.Code{core.Deny: codes.Unavailable, core.Allow: codes.OK, core.Local: codes.OK} {
 		s := serve(t, &service{}, limited(t, broken{core.NewMemory()}, core.PerHour(9).By(keyfuncs.Everyone()).OnOutage(outage)))
 		a := s.call(say)
 		want(t, "code", a.code, code)

@@ -60,10 +60,10 @@ func New(limiter *core.Limiter, config ...Config) *Interceptors {
 // that of the one nearest to the handler. It returns false if no limiter decided the call.
 func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
 
-// Charge adds n units to the real cost of the call with this context, for all limits with an
-// estimate or for those named; see [core.Charge].
-func Charge(ctx context.Context, n int64, limits ...string) error {
-	return core.Charge(ctx, n, limits...)
+// Spend adds n units to the real cost of the call with this context, for all limits with an
+// estimate or for those named; see [core.Spend].
+func Spend(ctx context.Context, n int64, limits ...string) error {
+	return core.Spend(ctx, n, limits...)
 }
 
 // Options returns the options of a server that install Unary and Stream, so that neither is

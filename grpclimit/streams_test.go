@@ -217,10 +217,10 @@ func TestChargeInAHandler(t *testing.T) {
 		charged := make(chan struct{}, 1)
 		l := limiter(t, core.Config{Store: store, Limits: []core.Limit{core.PerDay(1000).By(keyfuncs.Everyone()).Named("tokens").Estimate(100)}})
 		s := serve(t, &service{
-			say: func(ctx context.Context, in *text) (*text, error) { return in, grpclimit.Charge(ctx, 30) },
+			say: func(ctx context.Context, in *text) (*text, error) { return in, grpclimit.Spend(ctx, 30) },
 			chat: func(stream grpc.ServerStream) error {
 				for range 3 {
-					if err := grpclimit.Charge(stream.Context(), 7); err != nil {
+					if err := grpclimit.Spend(stream.Context(), 7); err != nil {
 						return err
 					}
 				}
@@ -238,7 +238,7 @@ func TestChargeInAHandler(t *testing.T) {
 		_ = stream.RecvMsg(new(text))
 		eventually(t, "21 more", func() bool { return remainings(t, l) == "tokens=949" })
 	})
-	if err := grpclimit.Charge(t.Context(), 1); err == nil {
+	if err := grpclimit.Spend(t.Context(), 1); err == nil {
 		t.Error("a charge without a limit has no error")
 	}
 }

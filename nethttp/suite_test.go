@@ -54,7 +54,7 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 		if path == "/" {
 			path = "/{$}" // "/" would match all paths
 		}
-		handler := limittest.PlainHandler(route, nethttp.FromContext, nethttp.Charge)
+		handler := limittest.PlainHandler(route, nethttp.FromContext, nethttp.Spend)
 		mux.Handle(strings.TrimPrefix(route.Method+" "+path, " "), around(handler, route.Layers, nil))
 	}
 	var h http.Handler = mux

@@ -142,7 +142,7 @@ func compile(ctx context.Context, file string, content []byte, options *Options)
 		before := len(p.all) + p.more
 		made := b.policy(m.key, m.value, root.get("defaults"))
 		if len(p.all)+p.more == before && !m.value.bad {
-			made.check(m.key, d, scratch, p, options.Check)
+			made.check(m.key, d, scratch, p, options.Validate)
 		}
 		d.policies[made.name], d.names = made, append(d.names, made.name)
 	}
@@ -154,7 +154,7 @@ func (p *policy) check(at *node, d *document, scratch core.Store, found *problem
 	d.policies[p.name] = p
 	config, err := d.config(core.Config{Store: scratch}, p.name)
 	if err == nil {
-		err = adapter.Check(config)
+		err = adapter.Validate(config)
 	}
 	if err == nil && further != nil {
 		err = further(p.name, slices.Clone(p.limits))

@@ -84,7 +84,7 @@ func init() {
 			{name: "of", of: value, required: true, doc: "What is compared, such as plan."},
 			{name: "is", of: &list{of: anyText, most: 1000, unique: true}, required: true, doc: "It is one of these."},
 		}}, doc: "What the application knows of the request is one of these values."},
-		// Not share, which is a part of 1 as in reserve: 0.2 would be read as either.
+		// Not share, which is a part of 1 as in keep_free: 0.2 would be read as either.
 		{name: "percent", of: &object{hints: map[string]string{"share": "write up_to: 10 for ten percent"}, fields: []field{
 			{name: "of", of: key, required: true, doc: "Of whom: the limit's own key."},
 			{name: "up_to", of: &number{least: 0, most: 100, from: true}, required: true, doc: "How many percent: 0, or from 1 to 100."},
@@ -114,7 +114,7 @@ var limitObject = &object{
 		"rate": "write limit: 100/minute", "quota": "write limit: 100/minute", "requests_per_unit": "write limit: 100/minute", "unit": "write limit: 100/minute", "window": "write limit: 100/minute", "per": "write limit: 100/minute",
 		"burst": "it is part of limit: 100/minute burst 20", "algorithm": "it is part of limit: 100/minute sliding", "jitter": "it is part of limit: 100/hour fixed jitter",
 		"wait": "it is part of limit: 10/second wait 500ms", "lease": "it is part of limit: concurrent 2 lease 30s", "soft": "it is part of limit: 1000/month UTC soft 800", "concurrent": "write limit: concurrent 2",
-		"key": "write by: ip", "name": "the name of a limit is its field in limits", "shadow_mode": "write shadow: true", "routes": "write when: {routes: […]}", "paths": "write when: {paths: […]}", "methods": "write when: {methods: […]}",
+		"key": "write by: ip", "reserve": "it is now keep_free: {share: 0.2, for: {methods: [POST]}}", "name": "the name of a limit is its field in limits", "shadow_mode": "write shadow: true", "routes": "write when: {routes: […]}", "paths": "write when: {paths: […]}", "methods": "write when: {methods: […]}",
 	},
 	fields: []field{
 		{name: "description", of: longText, doc: "For readers of the file."},
@@ -137,10 +137,10 @@ var limitObject = &object{
 			{name: "limits", of: &named{of: limitText, name: anyText, most: 500}, required: true, doc: "The numbers for each value. Another value has those of the limit itself."},
 		}}, doc: "Other numbers for some requests, such as those of a plan."},
 		{name: "scale", of: appName, doc: "A function of the application, from policy.Options, that returns by what the numbers are multiplied now."},
-		{name: "reserve", of: &object{fields: []field{
+		{name: "keep_free", of: &object{fields: []field{
 			{name: "share", of: &number{least: 0, most: 1, open: true}, required: true, doc: "The part of the limit that is kept free, such as 0.2."},
 			{name: "for", of: condition, required: true, doc: "The requests that may use all of it."},
-		}}, doc: "Keeps a part of the limit for some requests."},
+		}}, doc: "Keeps a part of the limit free for some requests."},
 		{name: "refund_on", of: &list{of: &text{words: refundWords, what: "an outcome"}, most: 4, unique: true}, doc: "Outcomes after which the request is not charged: server_errors, failures, successes, canceled."},
 		{name: "slow_down", of: &object{fields: []field{
 			{name: "from", of: &number{least: 0, most: 1, open: true}, required: true, doc: "The level of use from which on requests are delayed, such as 0.8."},

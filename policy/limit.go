@@ -32,7 +32,7 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 		l = l.OnMissingKey(core.MissingKey(slices.Index(missingKeys, missing.text)))
 	}
 	if outage := n.get("on_outage"); outage != nil {
-		l = l.OnOutage(core.Outage(slices.Index(outages, outage.text)))
+		l = l.OnOutage(core.OutageAction(slices.Index(outages, outage.text)))
 	}
 	l = s.cost(l, n)
 	if once := n.get("once_per"); once != nil {
@@ -41,8 +41,8 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 			l = l.Repeats(repeats.integer())
 		}
 	}
-	if reserve := n.get("reserve"); reserve != nil {
-		l = l.Reserve(reserve.get("share").number(), s.condition(reserve.get("for")))
+	if kept := n.get("keep_free"); kept != nil {
+		l = l.KeepFree(kept.get("share").number(), s.condition(kept.get("for")))
 	}
 	if on := n.get("refund_on"); on != nil {
 		l = l.RefundOn(refundOn(on.texts()))

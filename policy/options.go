@@ -37,9 +37,9 @@ type Options struct {
 	// in a service a misspelled name would be an error that nobody sees. Defaults to false.
 	AnyName bool
 
-	// Check says why the program can't use a policy, or returns nil. A file with one that it can't use is
-	// refused, such as by gateway.Check if gateways ask. Defaults to none.
-	Check func(policy string, limits []core.Limit) error
+	// Validate says why the program can't use a policy, or returns nil. A file with one that it can't use is
+	// refused, such as by gateway.Validate if gateways ask. Defaults to none.
+	Validate func(policy string, limits []core.Limit) error
 
 	// Env returns a variable of the environment, for references such as ${env:NAME}. Defaults to
 	// os.LookupEnv.

@@ -89,13 +89,13 @@ type Publication struct {
 	// names of the application's are taken as they are, and secrets are not read.
 	Options *Options
 
-	// Check is the check of a file of another kind, such as Check of service/envoy's Config, and takes the place of
+	// Validate is for a file of another kind, such as Validate of service/envoy's Config, and takes the place of
 	// Options. Defaults to nil: the file has policies.
-	Check func(File) error
+	Validate func(File) error
 }
 
 // Publish checks a file and publishes it in an archive, for all processes that watch it. A file with
-// problems changes nothing; the error is an [*Error] with all of them, or that of Publication.Check. If the archive holds the very
+// problems changes nothing; the error is an [*Error] with all of them, or that of Publication.Validate. If the archive holds the very
 // file already, nothing is published, and the present release is returned.
 func Publish(ctx context.Context, in Archive, file File, p Publication) (Release, error) {
 	return p.publish(ctx, in, file, 0)
@@ -170,12 +170,12 @@ func (p Publication) publish(ctx context.Context, in Archive, file File, of int6
 // check returns the version of a file in which nothing is wrong.
 func (p Publication) check(ctx context.Context, file File) (Version, error) {
 	switch {
-	case p.Check != nil && p.Options != nil:
-		return Version{}, errors.New("weblimit: policy: Publication has Options, which are for a file of policies, and Check, which is for another")
-	case p.Check != nil && len(file.Text) > maxBytes: // nobody would read it
+	case p.Validate != nil && p.Options != nil:
+		return Version{}, errors.New("weblimit: policy: Publication has Options, which are for a file of policies, and Validate, which is for another")
+	case p.Validate != nil && len(file.Text) > maxBytes: // nobody would read it
 		return Version{}, fmt.Errorf("weblimit: policy: the file has %d bytes, the most is %d", len(file.Text), maxBytes)
-	case p.Check != nil:
-		return Version{Hash: hashOf(file.Text)}, p.Check(file)
+	case p.Validate != nil:
+		return Version{Hash: hashOf(file.Text)}, p.Validate(file)
 	case p.Options == nil:
 		p.Options = &Options{AnyName: true, WithoutSecrets: true}
 	}

@@ -81,7 +81,7 @@ func TestRemovedPolicies(t *testing.T) {
 func TestCheckOfTheProgram(t *testing.T) {
 	t.Parallel()
 	options := quiet()
-	options.Check = func(name string, limits []core.Limit) error {
+	options.Validate = func(name string, limits []core.Limit) error {
 		if rule, err := limits[0].Rule(); err != nil || rule.Quota > 5 {
 			return fmt.Errorf("weblimit: %s has more than 5", rule.Name)
 		}

@@ -73,7 +73,7 @@ func (p *problem) write(w http.ResponseWriter) {
 	_, _ = w.Write(append(p.append(nil), '\n'))
 }
 
-// storeProblem is the problem of a store that does not answer where no outage policy decides.
+// storeProblem is the problem of a store that does not answer where no outage action decides.
 func (s *Service) storeProblem(err error, what string) *problem {
 	s.log.Warn("weblimit: service: the store did not answer", slog.String("error", err.Error()))
 	return &problem{status: http.StatusServiceUnavailable, retryAfter: 1, detail: "The store does not answer. " + what}

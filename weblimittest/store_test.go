@@ -35,7 +35,7 @@ func TestExhaustWithEachAlgorithm(t *testing.T) {
 		"cost":                  core.PerMinute(60).Cost(7),
 		"operations":            core.PerMinute(60).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour),
 		"penalty":               core.PerMinute(60).Penalty(core.Block{After: 2, Within: time.Minute, For: time.Hour}),
-		"a part is reserved":    core.PerMinute(60).Reserve(0.5, keyfuncs.Methods("DELETE")),
+		"a part is reserved":    core.PerMinute(60).KeepFree(0.5, keyfuncs.Methods("DELETE")),
 		"more than once a tick": core.PerSecond(3_000_000),
 	} {
 		t.Run(name, func(t *testing.T) {

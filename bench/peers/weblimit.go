@@ -110,7 +110,7 @@ func weblimitRedis(s Server, config redisstore.Config, limits ...core.Limit) (Li
 	return l, err
 }
 
-// weblimitOn makes checks as users do without HTTP: with the deadline and the outage policy. An
+// weblimitOn makes checks as users do without HTTP: with the deadline and the outage action. An
 // outage counts as an error here.
 func weblimitOn(store core.Store, timeout time.Duration, limits ...core.Limit) (Limiter, error) {
 	for i := range limits {

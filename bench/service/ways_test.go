@@ -106,7 +106,7 @@ func decide(l *core.Limiter) func(context.Context, int) error {
 
 func remote(t *testing.T, url string) func(context.Context, int) error {
 	t.Helper()
-	c := must.Get(client.New(client.Config{URL: url, Timeout: time.Minute, Outage: client.Outage{Policy: core.Deny}}))(t)
+	c := must.Get(client.New(client.Config{URL: url, Timeout: time.Minute, OnOutage: client.OnOutage{Action: core.Deny}}))(t)
 	t.Cleanup(c.Close)
 	l := must.Get(c.Limiter(core.Config{Store: c.Store()}, "api"))(t)
 	return decide(l)

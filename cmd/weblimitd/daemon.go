@@ -185,7 +185,7 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 	if o.policy == "" {
 		return nil, nil
 	}
-	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), EndMark: bool(o.endMark), Logger: s.log, Check: s.warnOfGateways}
+	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), EndMark: bool(o.endMark), Logger: s.log, Validate: s.warnOfGateways}
 	switch source, err := s.backend.published("policy", string(o.policy)); {
 	case err != nil:
 		return nil, err
@@ -197,7 +197,7 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 
 // warnOfGateways logs whether gateways can't ask a policy. It is no error: callers of the JSON API can.
 func (s *daemon) warnOfGateways(name string, limits []core.Limit) error {
-	if err := gateway.Check(name, limits); err != nil {
+	if err := gateway.Validate(name, limits); err != nil {
 		s.log.Warn("weblimitd: gateways get an error for this policy; callers of the JSON API may use it",
 			"policy", name, "error", strings.TrimPrefix(err.Error(), "weblimit: "))
 	}

@@ -61,7 +61,7 @@ func (p *parts) envoySource() (envoy.Source, error) {
 func (o *options) envoySettings() (envoy.Config, error) {
 	config := envoy.Config{
 		Replicas:    o.replicas.N,
-		Outage:      map[string]core.Outage{"local": core.Local, "allow": core.Allow, "deny": core.Deny}[o.envoyOutage.Word],
+		OnOutage:    map[string]core.OutageAction{"local": core.Local, "allow": core.Allow, "deny": core.Deny}[o.envoyOutage.Word],
 		Overdraw:    map[string]envoy.Overdraw{"stated": envoy.OverdrawStated, "never": envoy.OverdrawNever, "always": envoy.OverdrawAlways}[o.envoyOverdraw.Word],
 		Independent: bool(o.envoyIndependent), MergeDomains: bool(o.envoyMergeDomains), Shadow: bool(o.envoyShadow), Quota: bool(o.envoyQuota),
 		DynamicMetadata: bool(o.envoyMetas), NearLimit: o.envoyNearLimit.N, Timeout: o.envoyTimeout.Duration, EndMark: bool(o.endMark),

@@ -41,7 +41,7 @@ func (o *options) publish(ctx context.Context, name string, out io.Writer) error
 		return err
 	}
 	file := policy.File{Name: filepath.Base(name), Text: found} // instances need not know this machine
-	release, err := policy.Publish(ctx, archive, file, policy.Publication{By: publisher(), Check: config.Check})
+	release, err := policy.Publish(ctx, archive, file, policy.Publication{By: publisher(), Validate: config.Validate})
 	if err != nil {
 		return fmt.Errorf("nothing was published: %w", err)
 	}

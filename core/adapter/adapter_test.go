@@ -23,7 +23,7 @@ func TestContextsInOneAnother(t *testing.T) {
 	if d, ok := core.FromContext(inner); !ok || d.Results()[0].Rule.Name != "plain" {
 		t.Errorf("the decision nearest to the handler is %v", d.Results())
 	}
-	if err := core.Charge(inner, 30); err != nil { // finds the estimate of the limiter around
+	if err := core.Spend(inner, 30); err != nil { // finds the estimate of the limiter around
 		t.Error(err)
 	}
 	if !adapter.New(estimated, "test").Reserved(&outer.Decision) || adapter.New(plain, "test").Reserved(&inner.Decision) || adapter.ReadsOutcome(&outer.Decision) {

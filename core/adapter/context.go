@@ -7,7 +7,7 @@ import (
 	"github.com/weblimit/weblimit/internal/seam"
 )
 
-// Context is a context that holds a decision, for [core.FromContext] and [core.Charge]. It
+// Context is a context that holds a decision, for [core.FromContext] and [core.Spend]. It
 // holds the decision by value, so that an adapter can allocate both, and what else belongs
 // to a request, at once. Neither field changes once the context is in use.
 type Context struct {

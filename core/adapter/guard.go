@@ -20,7 +20,7 @@ type Guard struct {
 
 // Guard returns a guard of these limits for an adapter of that name. It panics if a limit can never
 // work, or has something that has no effect in a handler: By, OnMissingKey, Cost, When, Tiers,
-// Reserve, OncePer, and what is settled when a request ends.
+// KeepFree, OncePer, and what is settled when a request ends.
 func (s *Settings) Guard(name string, limits ...core.Limit) *Guard {
 	return &Guard{core.Must(guard(&s.config, limits)), name}
 }

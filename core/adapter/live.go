@@ -11,11 +11,11 @@ import (
 )
 
 var (
-	newLive = seam.NewLive.(func(core.Config) (*core.Limiter, error))
-	check   = seam.CheckConfig.(func(core.Config) error)
-	replace = seam.Replace.(func([]*core.Limiter, []core.Config) error)
-	ended   = seam.Ended.(func(*core.Limiter) bool)
-	refuse  = seam.Refuse.(func(*core.Limiter, bool))
+	newLive  = seam.NewLive.(func(core.Config) (*core.Limiter, error))
+	validate = seam.ValidateConfig.(func(core.Config) error)
+	replace  = seam.Replace.(func([]*core.Limiter, []core.Config) error)
+	ended    = seam.Ended.(func(*core.Limiter) bool)
+	refuse   = seam.Refuse.(func(*core.Limiter, bool))
 )
 
 // Live makes limiters whose configurations change together while they serve, as those of a policy
@@ -81,6 +81,6 @@ func (l *Live) Refuse(refused bool) {
 	}
 }
 
-// Check returns the error that [core.New] would, but for conflicts with limits of other limiters: it
+// Validate returns the error that [core.New] would, but for conflicts with limits of other limiters: it
 // tells neither the store nor observers of the configuration.
-func Check(config core.Config) error { return check(config) }
+func Validate(config core.Config) error { return validate(config) }

@@ -34,7 +34,7 @@ type Verdict = struct {
 }
 
 // NewRemote returns a limiter whose decisions somebody else makes. config.Limits decide in an outage, when ask
-// returns an error: by their outage policies, in this process, divided by config.Replicas. config.Store
+// returns an error: by their outage actions, in this process, divided by config.Replicas. config.Store
 // is asked nothing: it tells of outages, so all limiters that ask the same one have the same. Nothing is settled: ask has charged what it has charged.
 func NewRemote(config core.Config, ask func(context.Context, Question) (Verdict, error)) (*core.Limiter, error) {
 	return newRemote(config, ask)

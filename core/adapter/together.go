@@ -80,7 +80,7 @@ type AskError = seam.AskError
 //
 // Nobody waits for a turn: see Ask.Delay. Nothing is settled afterwards, but what is Held. timeout bounds
 // the store's time, and so does the timeout of each limiter; 0 is no bound. In an outage each
-// question is decided by the outage policies of its limits; if one is denied, what others were
+// question is decided by the outage actions of its limits; if one is denied, what others were
 // granted is given back.
 //
 // The error is an [*AskError]: the questions can't be decided together, whatever the store says. They name
@@ -91,7 +91,7 @@ func Together(ctx context.Context, name string, timeout time.Duration, asks []As
 }
 
 // PeekTogether is what [Together] would decide. It charges nothing, and observers don't hear of it.
-// Its error is an [*AskError], or that of the store: there is no outage policy. With Hold, Held has what
+// Its error is an [*AskError], or that of the store: there is no outage action. With Hold, Held has what
 // the questions would charge.
 func PeekTogether(ctx context.Context, timeout time.Duration, asks []Ask) error {
 	return peek(ctx, timeout, asks)

@@ -46,7 +46,7 @@
 //
 // An error of any method is a [store.Error] with a class. The charge may have been made or
 // not, unless the error is a [store.Undone]; it is not repeated by the store, and a
-// core.Limiter decides by the limit's outage policy. Deadlocks and failed serializations are
+// core.Limiter decides by the limit's outage action. Deadlocks and failed serializations are
 // repeated within the deadline. After five failures in a row the store asks nothing for half
 // a second, and then probes in the background while there are calls.
 //

@@ -188,14 +188,14 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 	}
 }
 
-// A limiter follows the outage policy of its limits.
+// A limiter follows the outage action of its limits.
 func TestLimitsFollowTheirOutagePolicy(t *testing.T) {
 	t.Parallel()
-	for policy, allowed := range map[core.Outage]bool{core.Allow: true, core.Deny: false} {
+	for policy, allowed := range map[core.OutageAction]bool{core.Allow: true, core.Deny: false} {
 		pool := newPool(t, "host="+t.TempDir()+" user=u dbname=d")
 		s := quietStore(pool)
 		l := core.ForLimits(s, []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP()).Named("plan").OnOutage(policy)})
-		check.Equal(t, fmt.Sprintf("with outage policy %v: allowed", policy), l.AllowKey(t.Context(), "k", 1).Allowed, allowed)
+		check.Equal(t, fmt.Sprintf("with outage action %v: allowed", policy), l.AllowKey(t.Context(), "k", 1).Allowed, allowed)
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 //
 // Its connections look once more when a deadline has passed. That is for a process that had no processor for
 // longer than a check's deadline, because it was stopped, throttled or overloaded: replies that came meanwhile
-// are read and decide, instead of the limits' outage policies. A server that does not answer
+// are read and decide, instead of the limits' outage actions. A server that does not answer
 // is given up a millisecond later than with other connections, and up to a tenth of a second later in a process
 // that is starved.
 //

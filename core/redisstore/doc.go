@@ -60,7 +60,7 @@
 //
 // An error of any method is a [store.Error] with a class. It means that the answer is
 // unknown: the check may or may not have been charged. It is not sent again. A
-// core.Limiter then decides by each limit's outage policy. A refund or charge that Redis
+// core.Limiter then decides by each limit's outage action. A refund or charge that Redis
 // certainly has not run is a [store.Undone], which a Limiter sends again later.
 //
 // If a server fails five times in a row, or takes nearly all of the time it has, the

@@ -415,7 +415,7 @@ func TestTheListenerEndsWithoutDenialsWithTheClientAndWithTheStore(t *testing.T)
 	wait.Until(t, "the listener ends with the store", func() bool { runtime.GC(); return subscribers() == 0 })
 }
 
-// A denial is no error where Redis can't write the notice: the limit's outage policy could let the
+// A denial is no error where Redis can't write the notice: the limit's outage action could let the
 // request pass.
 func TestADenialHoldsWhereRedisRefusesToWrite(t *testing.T) {
 	t.Parallel()

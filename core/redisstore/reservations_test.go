@@ -68,7 +68,7 @@ func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 				excess.Add(max(cost-estimate, 0))
 				ctx := core.NewContext(context.Background(), d)
 				for rest := cost; rest > 0; rest -= 10 { // as a stream reports it
-					check.OK(t, core.Charge(ctx, min(rest, 10)))
+					check.OK(t, core.Spend(ctx, min(rest, 10)))
 				}
 				d.Settle(core.Outcome{Status: 200})
 			}
@@ -207,7 +207,7 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 				t.Error("the breaker is closed")
 			}
 		}
-		must.OK(t, core.Charge(core.NewContext(t.Context(), d), 2))
+		must.OK(t, core.Spend(core.NewContext(t.Context(), d), 2))
 		d.Settle(core.Outcome{Status: 500})
 		time.Sleep(100 * time.Millisecond) // for settlements that are refused meanwhile, which nothing tells
 		refuse(false)

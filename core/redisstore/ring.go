@@ -18,7 +18,7 @@ import (
 // ringRoute leads to the shards of a Ring. A key stays with its shard, up or down. A
 // Ring itself would hand the keys of a shard that is down to others, at moments on
 // which processes do not agree, and clients would get their quota twice. While a
-// shard is down, the outage policies decide for its keys. For the same reason the
+// shard is down, the outage actions decide for its keys. For the same reason the
 // shards are those that the Ring began with, whatever SetAddrs changes.
 type ringRoute struct {
 	store  *Store

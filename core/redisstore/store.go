@@ -71,7 +71,7 @@ var _ store.Store = (*Store)(nil)
 //
 // Give the client a Dialer of [NewDialer]. Without it, a process that had no processor for longer than a
 // check's deadline, because it was stopped or throttled, takes the round trips that were under way for
-// time-outs, whose requests the limits' outage policies decide. These are at most two at a time to each server.
+// time-outs, whose requests the limits' outage actions decide. These are at most two at a time to each server.
 func New(client redis.UniversalClient, config ...Config) *Store {
 	if client == nil {
 		panic("weblimit: redisstore.New: the client is nil")

@@ -52,7 +52,7 @@ type Integers struct {
 	Unit     int64
 	Rate     int64
 	Capacity int64
-	Whole    int64 // Capacity for the class of requests that may use all of it: see core.Limit.Reserve
+	Whole    int64 // Capacity for the class of requests that may use all of it: see core.Limit.KeepFree
 }
 
 const (

@@ -81,7 +81,7 @@ func (m *meter) spend(n int64) bool {
 		return false
 	}
 	m.left -= n
-	_ = core.Charge(m.ctx, n) // an error says that no limit was charged, as in an outage
+	_ = core.Spend(m.ctx, n) // an error says that no limit was charged, as in an outage
 	return true
 }
 

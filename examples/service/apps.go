@@ -18,9 +18,9 @@ import (
 // file. While the service is away, it counts by itself.
 func newOrders(service string) (http.Handler, error) {
 	remote, err := client.New(client.Config{
-		URL:     service,
-		Timeout: time.Second,
-		Outage:  client.Outage{Limits: []core.Limit{core.PerMinute(60).By(keyfuncs.ClientIP()).Named("stand-in")}},
+		URL:      service,
+		Timeout:  time.Second,
+		OnOutage: client.OnOutage{Limits: []core.Limit{core.PerMinute(60).By(keyfuncs.ClientIP()).Named("stand-in")}},
 	})
 	if err != nil {
 		return nil, err

@@ -186,7 +186,7 @@ func TestShutdownLosesNoSettlement(t *testing.T) {
 	})
 	for _, cost := range []int64{4, 13} {
 		d := l.AllowKey(t.Context(), "k", 10)
-		must.OK(t, core.Charge(core.NewContext(t.Context(), d), cost))
+		must.OK(t, core.Spend(core.NewContext(t.Context(), d), cost))
 		d.Settle(core.Outcome{})
 	}
 	must.OK(t, l.Drain(t.Context()))

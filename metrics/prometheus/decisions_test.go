@@ -157,7 +157,7 @@ func TestSettlements(t *testing.T) {
 		perUser(core.PerHour(100)).Named("tokens").Estimate(10), perUser(core.PerHour(9)).Named("refunded").RefundOn(core.Canceled))
 	for _, spent := range []int64{25, 4} {
 		d := l.AllowKey(t.Context(), "k", 1)
-		must.OK(t, core.Charge(core.NewContext(t.Context(), d), spent))
+		must.OK(t, core.Spend(core.NewContext(t.Context(), d), spent))
 		d.Settle(core.Outcome{Canceled: spent == 4})
 	}
 	must.OK(t, l.Drain(t.Context()))

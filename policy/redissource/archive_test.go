@@ -47,7 +47,7 @@ func TestAFileOfAnotherKind(t *testing.T) {
 	in := redissource.New(clientOf(t, redistest.Shared(t)), redistest.Prefix(t)+"other")
 	wrong := errors.New("it is wrong")
 	checked := 0
-	publication := policy.Publication{Check: func(file policy.File) error {
+	publication := policy.Publication{Validate: func(file policy.File) error {
 		checked++
 		if !strings.HasPrefix(string(file.Text), "right") {
 			return wrong

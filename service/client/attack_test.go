@@ -135,7 +135,7 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 		"contradiction":        `{"allowed":true,"reason":"limit exceeded","status":200}`,
 		"nobody can wait that": `{"allowed":false,"reason":"limit exceeded","status":429,"retry_after_ms":9223372036854775807}`,
 	} {
-		c := newClient(t, client.Config{URL: serveText(t, 200, "application/json", text).URL, Outage: client.Outage{Policy: core.Deny}})
+		c := newClient(t, client.Config{URL: serveText(t, 200, "application/json", text).URL, OnOutage: client.OnOutage{Action: core.Deny}})
 		if a, err := c.Check(ctx, ann); err == nil {
 			t.Errorf("%s: %+v", name, a)
 		}

@@ -19,7 +19,7 @@ func BenchmarkLimiter(b *testing.B) {
 	}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	c, err := client.New(client.Config{URL: server.URL, Timeout: 5 * time.Second, Outage: client.Outage{Policy: core.Deny}, Send: client.Fields{Values: []string{"user"}}})
+	c, err := client.New(client.Config{URL: server.URL, Timeout: 5 * time.Second, OnOutage: client.OnOutage{Action: core.Deny}, Send: client.Fields{Values: []string{"user"}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -51,9 +51,9 @@ type Config struct {
 	// Send names what of a request the service is told, beside method, path, route and the address of the peer.
 	Send Fields
 
-	// Outage says how to decide while the service does not answer. [Client.Limiter] requires it: nothing is
+	// OnOutage says how to decide while the service does not answer. [Client.Limiter] requires it: nothing is
 	// allowed by accident. Without limiters it is not needed.
-	Outage Outage
+	OnOutage OnOutage
 }
 
 // Fields name parts of requests. The service reads policies by them: what is not sent, no limit can read.
@@ -82,39 +82,39 @@ func isHeader(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) })
 }
 
-// Outage says how to decide while the service does not answer: by Limits or by Policy, and not by both.
-type Outage struct {
+// OnOutage says how to decide while the service does not answer: by Limits or by Action, and not by both.
+type OnOutage struct {
 	// Limits decide in this process, each divided by core.Config.Replicas. Their own OnOutage says whether
 	// they do, or allow or deny. Their names must not be those of other limits on Client.Store. Defaults
 	// to none.
 	Limits []core.Limit
 
-	// Policy without Limits is [core.Deny], which answers 503, or [core.Allow], which lets requests pass and says
+	// Action without Limits is [core.Deny], which answers 503, or [core.Allow], which lets requests pass and says
 	// so in decision and events. Its zero value, core.Local, needs Limits.
-	Policy core.Outage
+	Action core.OutageAction
 }
 
 // validate reports what would have no effect. Whether a limiter can do with it says limits.
-func (o Outage) validate() error {
-	if o.Policy > core.Deny {
-		return fmt.Errorf("Outage: unknown Policy %d", o.Policy)
+func (o OnOutage) validate() error {
+	if o.Action > core.Deny {
+		return fmt.Errorf("OnOutage: unknown Action %d", o.Action)
 	}
-	if o.Policy != core.Local && len(o.Limits) > 0 {
-		return errors.New("Outage: it has Limits and a Policy; each of the Limits says by its OnOutage whether it allows or denies")
+	if o.Action != core.Local && len(o.Limits) > 0 {
+		return errors.New("OnOutage: it has Limits and an Action; each of the Limits says by its OnOutage whether it allows or denies")
 	}
 	return nil
 }
 
 // limits returns the limits that decide in an outage.
-func (o Outage) limits() ([]core.Limit, error) {
+func (o OnOutage) limits() ([]core.Limit, error) {
 	switch {
 	case len(o.Limits) > 0:
 		return o.Limits, nil
-	case o.Policy == core.Local:
-		return nil, errors.New("weblimit: client.Config.Outage: say how to decide while the service does not answer: by Limits in this process, or by Policy, core.Deny or core.Allow")
+	case o.Action == core.Local:
+		return nil, errors.New("weblimit: client.Config.OnOutage: say how to decide while the service does not answer: by Limits in this process, or by Action, core.Deny or core.Allow")
 	}
 	// Never counted: it says what happens while the service does not answer.
-	return []core.Limit{core.PerSecond(1).By(keyfuncs.Everyone()).Named("service").OnOutage(o.Policy)}, nil
+	return []core.Limit{core.PerSecond(1).By(keyfuncs.Everyone()).Named("service").OnOutage(o.Action)}, nil
 }
 
 // Client asks a service. It is safe for concurrent use.
@@ -165,10 +165,10 @@ func (c *Client) complete() error {
 	if err := c.config.Send.validate(); err != nil {
 		return err
 	}
-	if err := c.config.Outage.validate(); err != nil {
+	if err := c.config.OnOutage.validate(); err != nil {
 		return err
 	}
-	c.config.Outage.Limits = slices.Clone(c.config.Outage.Limits)
+	c.config.OnOutage.Limits = slices.Clone(c.config.OnOutage.Limits)
 	send := &c.config.Send
 	send.Cookies, send.Query, send.Params, send.Values = slices.Clone(send.Cookies), slices.Clone(send.Query), slices.Clone(send.Params), slices.Clone(send.Values)
 	headers := make([]string, len(c.config.Send.Headers))

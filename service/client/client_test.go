@@ -109,8 +109,8 @@ func newClient(t *testing.T, config client.Config) *client.Client {
 	if config.Timeout == 0 {
 		config.Timeout = time.Minute
 	}
-	if config.Outage.Policy == core.Local && len(config.Outage.Limits) == 0 {
-		config.Outage.Policy = core.Allow
+	if config.OnOutage.Action == core.Local && len(config.OnOutage.Limits) == 0 {
+		config.OnOutage.Action = core.Allow
 	}
 	config.Token = "0123456789abcdef"
 	c := must.Get(client.New(config))(t)
@@ -250,8 +250,8 @@ func TestAServiceThatIsAway(t *testing.T) {
 	s := serve(t)
 	stand := core.PerHour(10).By(keyfuncs.User("user")).Named("stand-in")
 	var events sync.Map
-	for name, outage := range map[string]client.Outage{"allow": {Policy: core.Allow}, "deny": {Policy: core.Deny}, "local": {Limits: []core.Limit{stand}}} {
-		c := newClient(t, client.Config{URL: s.URL, Outage: outage, Send: client.Fields{Values: []string{"user"}}})
+	for name, outage := range map[string]client.OnOutage{"allow": {Action: core.Allow}, "deny": {Action: core.Deny}, "local": {Limits: []core.Limit{stand}}} {
+		c := newClient(t, client.Config{URL: s.URL, OnOutage: outage, Send: client.Fields{Values: []string{"user"}}})
 		c.OnEvent(func(e core.Event) { events.Store(e.Kind, true) })
 		l := limiterOf(t, c, "user")
 		values := keyfuncs.Values{"user": name}
@@ -409,8 +409,8 @@ func TestConfigurationsThatCanNotWork(t *testing.T) {
 		{URL: "http://x", Send: client.Fields{Cookies: []string{strings.Repeat("c", 129)}}},
 		{URL: "http://x", Timeout: time.Hour},
 		{URL: "http://x", Transport: http.DefaultTransport, TLS: &tls.Config{MinVersion: tls.VersionTLS12}},
-		{URL: "http://x", Outage: client.Outage{Policy: 7}},
-		{URL: "http://x", Outage: client.Outage{Policy: core.Deny, Limits: []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())}}},
+		{URL: "http://x", OnOutage: client.OnOutage{Action: 7}},
+		{URL: "http://x", OnOutage: client.OnOutage{Action: core.Deny, Limits: []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())}}},
 	} {
 		if _, err := client.New(config); err == nil {
 			t.Errorf("%+v: no error", config)

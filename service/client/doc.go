@@ -5,7 +5,7 @@
 //	remote, err := client.New(client.Config{
 //		URL:    "http://127.0.0.1:8080",
 //		Send:   client.Fields{Values: []string{"user"}},
-//		Outage: client.Outage{Policy: core.Deny}, // while the service does not answer
+//		OnOutage: client.OnOutage{Action: core.Deny}, // while the service does not answer
 //	})
 //	…
 //	limits := nethttp.With(core.Config{Store: remote.Store()})
@@ -17,5 +17,5 @@
 //	d := limiter.AllowKey(ctx, "tenant:42", 1)
 //
 // Requests that come at the same time go to the service together. One that is not answered in time is
-// decided by [Config.Outage], as during an outage of Redis.
+// decided by [Config.OnOutage], as during an outage of Redis.
 package client

@@ -39,15 +39,15 @@ func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error)
 	case config.Store != core.Store(&c.stands):
 		return nil, errors.New("weblimit: client: core.Config.Store must be Store() of the client: the limits are counted by the service")
 	case len(config.Limits) > 0:
-		return nil, errors.New("weblimit: client: Config.Limits must be empty: the limits are those of the policy; limits for outages are in client.Config.Outage")
+		return nil, errors.New("weblimit: client: Config.Limits must be empty: the limits are those of the policy; limits for outages are in client.Config.OnOutage")
 	case config.Timeout != 0:
 		return nil, errors.New("weblimit: client: the timeout is client.Config.Timeout")
 	case config.Fallback.Store != nil || len(config.Fallback.Limits) > 0:
-		return nil, errors.New("weblimit: client: limits for outages are in client.Config.Outage")
+		return nil, errors.New("weblimit: client: limits for outages are in client.Config.OnOutage")
 	case config.OnWarning != nil:
 		return nil, errors.New("weblimit: client: the service sends warnings, see service.Config.OnWarning")
 	}
-	limits, err := c.config.Outage.limits()
+	limits, err := c.config.OnOutage.limits()
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ type ruleKey struct {
 	day                           int
 }
 
-func (r *rules) of(l *Limit) (*core.Rule, error) {
+func (r *rules) of(l *LimitResult) (*core.Rule, error) {
 	key := ruleKey{l.Name, l.Algorithm, l.Period, l.Zone, l.Quota, l.Burst, l.WindowMS, l.WaitMS, l.Soft, l.MonthDay}
 	if known, ok := r.known.Load(key); ok {
 		return known.(*core.Rule), nil
@@ -275,7 +275,7 @@ func (r *rules) of(l *Limit) (*core.Rule, error) {
 	return made, nil
 }
 
-func ruleOf(l *Limit) (*core.Rule, error) {
+func ruleOf(l *LimitResult) (*core.Rule, error) {
 	n := store.Numbers{Quota: l.Quota, Burst: l.Burst, Soft: l.Soft, Window: millis(l.WindowMS), Wait: millis(l.WaitMS)}
 	for a := store.TokenBucket; a <= store.LastAlgorithm; a++ {
 		if a != store.PenaltyRecord && a != store.MarkRecord && a.String() == l.Algorithm {

@@ -36,7 +36,7 @@ type Answer struct {
 	Outage       bool              `json:"outage,omitempty"`    // the service decided without its store
 	Unsettled    bool              `json:"unsettled,omitempty"` // a limit was charged that Settle would correct: use Reserve
 	Version      string            `json:"version,omitempty"`
-	Limits       []Limit           `json:"limits,omitempty"`
+	Limits       []LimitResult     `json:"limits,omitempty"`
 	Headers      map[string]string `json:"headers"`           // to pass on to the client
 	Problem      map[string]any    `json:"problem,omitempty"` // a body for a denial
 	Checks       []Answer          `json:"checks,omitempty"`  // of several together
@@ -45,8 +45,8 @@ type Answer struct {
 	SettleBefore string `json:"settle_before,omitempty"`
 }
 
-// Limit is what one limit says.
-type Limit struct {
+// LimitResult is what one limit says.
+type LimitResult struct {
 	Name              string  `json:"name"`
 	Allowed           bool    `json:"allowed"`
 	Charged           bool    `json:"charged"`

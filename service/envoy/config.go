@@ -36,11 +36,11 @@ type Config struct {
 	// less, so that the answer comes in time. Defaults to 100ms.
 	Timeout time.Duration
 
-	// Outage says what is answered while the store does not answer. core.Local has each process
+	// OnOutage says what is answered while the store does not answer. core.Local has each process
 	// grant its share, a Replicas-th of each limit. core.Allow answers OK. core.Deny is an error of
 	// code Unavailable, as of envoyproxy/ratelimit: then failure_mode_deny of Envoy decides. Limits
 	// in shadow mode allow in any case. Defaults to core.Local.
-	Outage   core.Outage
+	OnOutage core.OutageAction
 	Replicas int // how many processes share the store; defaults to 1
 
 	// Independent charges each descriptor by itself, whatever the others say, as
@@ -194,10 +194,10 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Check returns what is wrong with a file, as an [*Error], or with the configuration. It needs no Source and no Store:
+// Validate returns what is wrong with a file, as an [*Error], or with the configuration. It needs no Source and no Store:
 //
-//	release, err := policy.Publish(ctx, redissource.New(client, "edge"), file, policy.Publication{Check: envoy.Config{}.Check})
-func (c Config) Check(file policy.File) error {
+//	release, err := policy.Publish(ctx, redissource.New(client, "edge"), file, policy.Publication{Validate: envoy.Config{}.Validate})
+func (c Config) Validate(file policy.File) error {
 	c.Source, c.Store, c.Observe, c.Logger = Files(file), core.NewMemory(), nil, slog.New(slog.DiscardHandler)
 	_, err := New(c)
 	return err

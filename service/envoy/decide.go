@@ -203,7 +203,7 @@ func (q *question) spread() {
 	q.results, q.known = make([]core.Result, len(q.asks)), make([]bool, len(q.asks))
 	results := q.decision.Results()
 	for i := range q.asks {
-		if q.decision.Err != nil && (q.rules[i].shadow || q.server.config.Shadow || q.server.config.Outage != core.Local) || len(results) == 0 {
+		if q.decision.Err != nil && (q.rules[i].shadow || q.server.config.Shadow || q.server.config.OnOutage != core.Local) || len(results) == 0 {
 			continue
 		}
 		q.results[i], q.known[i] = results[0].Result, true

@@ -28,7 +28,7 @@
 // # Outages
 //
 // If the store does not answer in time, each process grants its share of the limits: see
-// Config.Outage. An answer comes before the caller's deadline, which is 20 ms by default in Envoy.
+// Config.OnOutage. An answer comes before the caller's deadline, which is 20 ms by default in Envoy.
 //
 // # Security
 //

@@ -213,7 +213,7 @@ func (c *compiler) rule(d *descriptor, name, path string, in *domain) *rule {
 
 // add adds a limit.
 func (c *compiler) add(l core.Limit, name string, where place) {
-	made, err := l.OnOutage(c.config.Outage).Named(name).Rule()
+	made, err := l.OnOutage(c.config.OnOutage).Named(name).Rule()
 	if err != nil {
 		c.problems.add(where, "%s", strings.TrimPrefix(err.Error(), "weblimit: "))
 		return
@@ -223,5 +223,5 @@ func (c *compiler) add(l core.Limit, name string, where place) {
 		return
 	}
 	c.names[made.ID()] = named{name, where}
-	c.made.limits = append(c.made.limits, l.OnOutage(c.config.Outage).Named(name))
+	c.made.limits = append(c.made.limits, l.OnOutage(c.config.OnOutage).Named(name))
 }

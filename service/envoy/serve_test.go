@@ -84,7 +84,7 @@ func TestHealth(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		outage core.Outage
+		outage core.OutageAction
 		want   []string
 	}{
 		{core.Local, []string{"OK, OK 2", "OK, OK 1", "OK, OK 0", "OVER, OVER 0"}}, // 5 by 2 replicas, rounded up
@@ -97,7 +97,7 @@ func TestOutage(t *testing.T) {
 			store := redisstore.New(server.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 			store.OnEvent(func(core.Event) {})
 			long := strings.ReplaceAll(two, "minute", "year") // no window is to end meanwhile
-			s := newServer(t, envoy.Config{Store: store, Outage: tt.outage, Replicas: 2}, long)
+			s := newServer(t, envoy.Config{Store: store, OnOutage: tt.outage, Replicas: 2}, long)
 			c := dial(t, s)
 			answer := func(user string) string {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

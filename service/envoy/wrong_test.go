@@ -171,7 +171,7 @@ func TestWrongConfigs(t *testing.T) {
 		{func(c *envoy.Config) { c.Timeout = 1 }, "Config.Timeout must be at least 1ms"},
 		{func(c *envoy.Config) { c.LimitHeaders = &envoy.LimitHeaders{Limit: "a:b"} }, `Config.LimitHeaders: "a:b" is no name of a header`},
 		{func(c *envoy.Config) { c.LimitHeaders = &envoy.LimitHeaders{Limit: "ratelimit-reset"} }, `Config.LimitHeaders: two of the names are "RateLimit-Reset"`},
-		{func(c *envoy.Config) { c.Outage = 9 }, "unknown outage policy"},
+		{func(c *envoy.Config) { c.OnOutage = 9 }, "unknown outage action"},
 		{func(c *envoy.Config) { c.Source = envoy.Directory("testdata/none") }, "no such file"},
 		{func(c *envoy.Config) { c.Source = envoy.Directory("wrong_test.go") }, "is no directory"},
 	} {

@@ -90,10 +90,10 @@ func overUnixSocket(r *http.Request) bool {
 	return ok && local.Network() == "unix"
 }
 
-// Check returns why gateways can't ask a policy of these limits, or nil:
+// Validate returns why gateways can't ask a policy of these limits, or nil:
 //
-//	set, err := policy.Load("limits.yaml", policy.Options{Check: gateway.Check})
-func Check(_ string, limits []core.Limit) error {
+//	set, err := policy.Load("limits.yaml", policy.Options{Validate: gateway.Validate})
+func Validate(_ string, limits []core.Limit) error {
 	for _, limit := range limits {
 		rule, err := limit.Rule()
 		if err != nil {

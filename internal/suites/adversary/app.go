@@ -182,10 +182,10 @@ func Handle(w http.ResponseWriter, r *http.Request, route, n string) error {
 		}
 	case routeCharge:
 		v.units = units(n)
-		_ = core.Charge(r.Context(), v.units)
+		_ = core.Spend(r.Context(), v.units)
 	case routeBroken:
 		v.units = units(n)
-		_ = core.Charge(r.Context(), v.units)
+		_ = core.Spend(r.Context(), v.units)
 		return errFailed
 	}
 	_, _ = io.WriteString(w, "ok")

@@ -89,7 +89,7 @@ policies:
         tiers: {by: {header: X-Plan}, limits: {free: 100/minute}}
         penalty: {after: 20, within: 1h, for: 1h30m, factor: 3}
         once_per: {key: {header: Idempotency-Key}, for: 24h}
-        reserve: {share: 0.2, for: {value: {of: {stored: plan}, is: [pro]}}}
+        keep_free: {share: 0.2, for: {value: {of: {stored: plan}, is: [pro]}}}
         refund_on: [server_errors]
         slow_down: {from: 0.5, up_to: 2s}
     groups:

@@ -20,7 +20,7 @@ func TestAdaptersDecideByTheService(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newService(t))
 	defer server.Close()
-	remote := must.Get(client.New(client.Config{URL: server.URL, Timeout: patience, Outage: client.Outage{Policy: core.Deny}, Send: client.Fields{Headers: []string{"X-API-Key", "Authorization"}}}))(t)
+	remote := must.Get(client.New(client.Config{URL: server.URL, Timeout: patience, OnOutage: client.OnOutage{Action: core.Deny}, Send: client.Fields{Headers: []string{"X-API-Key", "Authorization"}}}))(t)
 	handlers := func(policies core.Policies, config core.Config) []http.Handler {
 		config.Headers = core.Draft11 | core.XRateLimit
 		gin.SetMode(gin.ReleaseMode)

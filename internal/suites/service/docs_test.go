@@ -34,9 +34,9 @@ func serve(mux *http.ServeMux, set core.Policies, store core.Store) error {
 
 func decideRemotely(server *http.Server, mux *http.ServeMux) error {
 	remote, err := client.New(client.Config{
-		URL:    "unix:///run/weblimit/api.sock",
-		Send:   client.Fields{Headers: []string{"X-API-Key"}, Values: []string{"user", "plan"}},
-		Outage: client.Outage{Limits: []core.Limit{core.PerMinute(60).By(keyfuncs.ClientIP()).Named("stand-in")}},
+		URL:      "unix:///run/weblimit/api.sock",
+		Send:     client.Fields{Headers: []string{"X-API-Key"}, Values: []string{"user", "plan"}},
+		OnOutage: client.OnOutage{Limits: []core.Limit{core.PerMinute(60).By(keyfuncs.ClientIP()).Named("stand-in")}},
 	})
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ policies: {share: {limits: {share: {limit: 40/day fixed, by: user}}}}
 						passed[policy]++
 					}
 					if !outage && allowed {
-						t.Errorf("%s: allowed, and not by an outage policy", policy)
+						t.Errorf("%s: allowed, and not by an outage action", policy)
 					}
 					mu.Unlock()
 				}
@@ -96,7 +96,7 @@ policies: {share: {limits: {share: {limit: 40/day fixed, by: user}}}}
 	}
 	status, got := post(t, s, "/v1/peek", `{"policy":"share","key":"user:ann"}`)
 	if status != http.StatusServiceUnavailable {
-		t.Errorf("a peek, which no outage policy decides: %d %v", status, got)
+		t.Errorf("a peek, which no outage action decides: %d %v", status, got)
 	}
 
 	server.Thaw(t)

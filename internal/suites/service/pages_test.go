@@ -50,7 +50,7 @@ func byRedis(ctx context.Context, rdb redis.UniversalClient) error {
 }
 
 func answerGateways(listener net.Listener, store core.Store) error {
-	set, err := policy.Load("limits.yaml", policy.Options{Check: gateway.Check})
+	set, err := policy.Load("limits.yaml", policy.Options{Validate: gateway.Validate})
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func TestTheEdgeAsksAndTheApplicationCharges(t *testing.T) {
 	s := must.Get(service.New(service.Config{Policies: e.set, Store: e.store}))(t)
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(server.Close)
-	remote := must.Get(client.New(client.Config{URL: server.URL, Timeout: patience, Outage: client.Outage{Policy: core.Deny}}))(t)
+	remote := must.Get(client.New(client.Config{URL: server.URL, Timeout: patience, OnOutage: client.OnOutage{Action: core.Deny}}))(t)
 	t.Cleanup(remote.Close)
 	passed := 0
 	for i := range 10 {

@@ -294,7 +294,7 @@ var (
 )
 
 // twoKeys are limits of one policy for the keys "depot" 1 and "order" 2.
-func twoKeys(policy core.Outage) []core.Limit {
+func twoKeys(policy core.OutageAction) []core.Limit {
 	return []core.Limit{
 		atMostOf(1000, "first", firstKey).OnOutage(policy),
 		atMostOf(1000, "second", secondKey).OnOutage(policy),

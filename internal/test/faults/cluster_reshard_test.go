@@ -174,7 +174,7 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	figure(t, "charged and not admitted", used[0]-admitted.Load())
 	figure(t, "decided by Redis again after the move within", took)
 
-	// A limiter's outage policy decides, and the decision says why.
+	// A limiter's outage action decides, and the decision says why.
 	back := cluster.BeginMove(t, slot, from)
 	back.Key(prefix + "{" + keys[0] + "}")
 	l := newPatient(t, backend, twoKeys(core.Allow)...) // time for all attempts

@@ -14,7 +14,7 @@ import (
 )
 
 // No node of the Cluster answers when the limiter is made, nor during its first
-// requests. The outage policy decides these in time, and no goroutines pile up.
+// requests. The outage action decides these in time, and no goroutines pile up.
 func TestClusterIsAwayAtTheStart(t *testing.T) {
 	if child.Apart(t) {
 		return

@@ -42,7 +42,7 @@ const lineQuota = 1_000_000
 
 // newLine returns a line that is connected. On a busy machine that takes longer than some timeouts, and a
 // store whose first checks have failed is not as the tests want it.
-func newLine(t *testing.T, timeout time.Duration, policy core.Outage) *line {
+func newLine(t *testing.T, timeout time.Duration, policy core.OutageAction) *line {
 	t.Helper()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)

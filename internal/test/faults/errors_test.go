@@ -223,9 +223,9 @@ func (r *refusal) start(t *testing.T) (*redistest.Server, *redis.Client) {
 	return s, client(t, s)
 }
 
-// outcome is how an outage policy decides a request.
+// outcome is how an outage action decides a request.
 type outcome struct {
-	policy  core.Outage
+	policy  core.OutageAction
 	allowed bool
 	reason  core.Reason
 	status  int
@@ -291,7 +291,7 @@ func (a *app) wantOutage(t *testing.T, what string, d core.Decision, classes ...
 	}
 }
 
-// However Redis refuses: the outage policy of each application on it makes the decisions, and no error,
+// However Redis refuses: the outage action of each application on it makes the decisions, and no error,
 // event or log line contains the key.
 func TestErrorsEndInThePolicyUnderTheirNames(t *testing.T) {
 	t.Parallel()
@@ -352,7 +352,7 @@ func (a *app) learn(t *testing.T, s *redistest.Server) string {
 	return keys[0]
 }
 
-// refusesAll asks until the breaker has opened. The outage policy must make every decision.
+// refusesAll asks until the breaker has opened. The outage action must make every decision.
 func (a *app) refusesAll(t *testing.T, class store.Class) {
 	t.Helper()
 	asked := 0
@@ -387,7 +387,7 @@ func (a *app) refusesAll(t *testing.T, class store.Class) {
 	}
 }
 
-// refusesKey asks often. The outage policy must make every decision for the key, and
+// refusesKey asks often. The outage action must make every decision for the key, and
 // Redis all others.
 func (a *app) refusesKey(t *testing.T, class store.Class) {
 	t.Helper()

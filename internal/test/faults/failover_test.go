@@ -26,8 +26,8 @@ var losses = map[string]func(*testing.T, *redistest.Server){
 	"frozen": func(t *testing.T, s *redistest.Server) { s.Freeze(t) },
 }
 
-// policies are the outage policies with the reason of their decisions.
-var policies = map[core.Outage]core.Reason{
+// policies are the outage actions with the reason of their decisions.
+var policies = map[core.OutageAction]core.Reason{
 	core.Local: core.ReasonOutageLocal,
 	core.Allow: core.ReasonOutageAllowed,
 	core.Deny:  core.ReasonOutageDenied,
@@ -35,20 +35,20 @@ var policies = map[core.Outage]core.Reason{
 
 const policyQuota = 1_000_000
 
-// policyLoad is load on keys of one master, each under a limit of another outage policy.
+// policyLoad is load on keys of one master, each under a limit of another outage action.
 type policyLoad struct {
 	*traffic
 	store    *redisstore.Store
 	events   *audience
 	deadline time.Duration
-	keys     map[core.Outage]string
+	keys     map[core.OutageAction]string
 	patient  *core.Limiter // for the limit of core.Deny
 }
 
 // newPolicyLoad starts load, and returns when Redis decides on all keys. Those of the policies are the first of keys.
 func newPolicyLoad(t *testing.T, s *redisstore.Store, deadline time.Duration, keys []string) *policyLoad {
 	t.Helper()
-	l := &policyLoad{traffic: newTraffic(), store: s, events: listen(s), deadline: deadline, keys: map[core.Outage]string{}}
+	l := &policyLoad{traffic: newTraffic(), store: s, events: listen(s), deadline: deadline, keys: map[core.OutageAction]string{}}
 	for policy := range policies {
 		limit := atMost(policyQuota, fmt.Sprint("policy", policy)).OnOutage(policy)
 		if policy == core.Deny {
@@ -62,7 +62,7 @@ func newPolicyLoad(t *testing.T, s *redisstore.Store, deadline time.Duration, ke
 }
 
 // each returns a function that reports whether there were decisions of each policy's key since then such as wanted.
-func (l *policyLoad) each(since time.Time, wanted func(core.Outage, *ask) bool) func() bool {
+func (l *policyLoad) each(since time.Time, wanted func(core.OutageAction, *ask) bool) func() bool {
 	return func() bool {
 		for policy, key := range l.keys {
 			if l.count(key, since, func(a *ask) bool { return wanted(policy, a) }) < 20 {
@@ -75,7 +75,7 @@ func (l *policyLoad) each(since time.Time, wanted func(core.Outage, *ask) bool) 
 
 // ofRedis returns a function that reports whether Redis has decided often enough for each key since then.
 func (l *policyLoad) ofRedis(since time.Time) func() bool {
-	return l.each(since, func(_ core.Outage, a *ask) bool { return a.byRedis() })
+	return l.each(since, func(_ core.OutageAction, a *ask) bool { return a.byRedis() })
 }
 
 // replicated is a Cluster or servers with sentinels, in which a replica can become a master.
@@ -87,7 +87,7 @@ type replicated interface {
 // that was there.
 func (l *policyLoad) replaced(t *testing.T, in replicated, lost time.Time, await func()) (promoted time.Time) {
 	t.Helper()
-	eventually(t, "the policies to decide", l.each(lost, func(policy core.Outage, a *ask) bool { return a.reason == policies[policy] }))
+	eventually(t, "the policies to decide", l.each(lost, func(policy core.OutageAction, a *ask) bool { return a.reason == policies[policy] }))
 	in.DownAfter(t, soonDead)
 	await()
 	in.DownAfter(t, never)

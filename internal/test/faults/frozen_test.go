@@ -191,12 +191,12 @@ func TestRedisIsFrozenUnderLoad(t *testing.T) {
 	if child.Apart(t) {
 		return
 	}
-	for name, policy := range map[string]core.Outage{"Local": core.Local, "Allow": core.Allow} {
+	for name, policy := range map[string]core.OutageAction{"Local": core.Local, "Allow": core.Allow} {
 		t.Run(name, func(t *testing.T) { freezeUnderLoad(t, policy) })
 	}
 }
 
-func freezeUnderLoad(t *testing.T, policy core.Outage) {
+func freezeUnderLoad(t *testing.T, policy core.OutageAction) {
 	freezes, lasts := long.Rounds(2, 3), long.Rounds(300*time.Millisecond, time.Second)
 	server := redistest.Start(t)
 	rdb := server.Client(t)

@@ -59,7 +59,7 @@ func (r *ring) homes(t *testing.T, keys []string) map[string]*redistest.Server {
 	return homes
 }
 
-// A shard of a Ring is down. Its keys follow the outage policy, other keys are not
+// A shard of a Ring is down. Its keys follow the outage action, other keys are not
 // affected, and no key starts afresh on another shard. When the shard is back, it
 // decides for its keys again.
 func TestRingShardIsDown(t *testing.T) {

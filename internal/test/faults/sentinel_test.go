@@ -26,7 +26,7 @@ func newSentinelLoad(t *testing.T, options ...func(*redistest.Sentinel) *redis.F
 	return set, newPolicyLoad(t, s, 200*time.Millisecond, []string{"user:0", "user:1", "user:2"})
 }
 
-// The master dies under load, or freezes. The outage policies decide, in time, until the
+// The master dies under load, or freezes. The outage actions decide, in time, until the
 // sentinels have promoted another server. Then Redis decides, exactly.
 func TestSentinelMasterIsLostUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestSentinelMasterIsDemoted(t *testing.T) {
 	load.finish(t, "exact")
 }
 
-// An operator triggers a failover while all is well. Redis or the outage policy decides
+// An operator triggers a failover while all is well. Redis or the outage action decides
 // each request, and the decision says which.
 func TestSentinelFailoverByHand(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ type Framework[C Ctx[C]] interface {
 	Middleware(layers ...limittest.Layer) []func(C) error
 	Guard(s *limittest.Settings, limits ...core.Limit) any
 	FromContext(c C) (core.Decision, bool)
-	Charge(c C, n int64, limits ...string) error
+	Spend(c C, n int64, limits ...string) error
 	Key(kind string, f func(C) string) keyfuncs.Func
 	Matches(f func(C) bool) keyfuncs.Condition
 

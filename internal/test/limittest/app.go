@@ -186,8 +186,8 @@ type Call interface {
 	// Body reads the request's body to its end.
 	Body() ([]byte, error)
 
-	// Charge is the adapter's Charge.
-	Charge(n int64, limits ...string) error
+	// Spend is the adapter's Spend.
+	Spend(n int64, limits ...string) error
 
 	// Fail ends the handler with an error: the framework's own with a status, or any
 	// other, which means 500. If the framework's handlers return no error it replies.

@@ -38,15 +38,15 @@ var charges = []scenario{
 						{900, []string{""}, `""`, false},
 						{-1, []string{"input"}, "negative", false},
 					} {
-						err := c.Charge(tt.n, tt.limits...)
+						err := c.Spend(tt.n, tt.limits...)
 						if text := errorText(err); tt.err == "" && text != "" || !strings.Contains(text, tt.err) || errors.Is(err, core.ErrNoEstimate) != tt.noEstimate {
-							e.Errorf("Charge(%d, %q): %v, want %q", tt.n, tt.limits, err, tt.err)
+							e.Errorf("Spend(%d, %q): %v, want %q", tt.n, tt.limits, err, tt.err)
 						}
 					}
 					hello(c)
 				}},
 				{Method: "GET", Path: "/free", Handle: func(c Call) {
-					if err := c.Charge(3); err != nil { // all limits of the request
+					if err := c.Spend(3); err != nil { // all limits of the request
 						e.Error(err)
 					}
 					hello(c)

@@ -99,7 +99,7 @@ var closures = []struct {
 			"operation": {Limits: []core.Limit{everyone.OncePer(key, 3600e9)}},
 			"When":      {Limits: []core.Limit{everyone.When(keyfuncs.Any(condition, keyfuncs.Methods("GET")))}},
 			"Unless":    {Limits: []core.Limit{everyone.Unless(condition)}},
-			"Reserve":   {Limits: []core.Limit{core.PerHour(10).By(keyfuncs.Everyone()).Named("mine").Reserve(0.5, keyfuncs.All(condition))}},
+			"KeepFree":  {Limits: []core.Limit{core.PerHour(10).By(keyfuncs.Everyone()).Named("mine").KeepFree(0.5, keyfuncs.All(condition))}},
 			"Bypass":    {Limits: []core.Limit{everyone}, Bypass: []keyfuncs.Condition{condition}},
 			"fallback":  {Limits: []core.Limit{everyone}, Fallback: core.Fallback{Limits: []core.Limit{core.PerHour(1).By(key).Named("mine")}}},
 		} {

@@ -76,7 +76,7 @@ var denials = []scenario{
 		equal(e, "body", r.body, problem(e.wait(r, 86400), `"hourly","daily"`))
 	}},
 	{"a Denied that writes nothing answers as usual", func(e *env) {
-		for limit, status := range map[core.Outage]int{core.Local: http.StatusTooManyRequests, core.Deny: http.StatusServiceUnavailable} {
+		for limit, status := range map[core.OutageAction]int{core.Local: http.StatusTooManyRequests, core.Deny: http.StatusServiceUnavailable} {
 			var heard atomic.Int64
 			s := e.serve(App{Layers: []Layer{{
 				Limiter: e.limiterOn(e.failing(), core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(limit)),

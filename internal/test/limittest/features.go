@@ -100,7 +100,7 @@ var features = []scenario{
 		equal(e, "body", r.body, problem(e.wait(r, 1200), `"api"`))
 	}},
 	{"a limit in shadow mode does not change a response when its store fails", func(e *env) {
-		for _, outage := range []core.Outage{core.Local, core.Allow, core.Deny} {
+		for _, outage := range []core.OutageAction{core.Local, core.Allow, core.Deny} {
 			s := e.serve(App{Layers: e.configured(core.Config{
 				Store:  e.failing(),
 				Limits: []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Shadow().OnOutage(outage)},

@@ -226,7 +226,7 @@ var guards = []struct {
 		equal(e, "allowed for a worker, which counts in the same bucket", d.Allowed, false)
 	}},
 	{"in an outage a guard decides by its limits' policies", func(e *env, g Guards) {
-		for policy, want := range map[core.Outage]int{core.Allow: 200, core.Deny: 503, core.Local: 200} {
+		for policy, want := range map[core.OutageAction]int{core.Allow: 200, core.Deny: 503, core.Local: 200} {
 			settings := e.with(core.Config{Store: e.failing(), Replicas: 2})
 			s, _ := e.messages(g.Make(settings, core.PerHour(2).Named("to").OnOutage(policy)), 1)
 			equal(e, "first", s.send("ann").status, want)
@@ -256,7 +256,7 @@ var guards = []struct {
 			"Cost has no effect ":                     {limit.CostBy(func(keyfuncs.Request) int64 { return 1 })},
 			"When has no effect":                      {limit.When(keyfuncs.Methods("GET"))},
 			"Tiers has no effect":                     {limit.Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(1) })},
-			"Reserve has no effect":                   {limit.Reserve(0.5, keyfuncs.Methods("GET"))},
+			"KeepFree has no effect":                  {limit.KeepFree(0.5, keyfuncs.Methods("GET"))},
 			"OncePer has no effect":                   {limit.OncePer(everyone, time.Hour)},
 			"Estimate needs to know when the request": {limit.Estimate(2)},
 			"RefundOn needs to know":                  {limit.RefundOn(core.ServerErrors)},

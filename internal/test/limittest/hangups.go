@@ -26,7 +26,7 @@ import (
 var hangUps = func() []scenario {
 	all := []scenario{
 		{"a server that gives up by itself has failed, and its clients are refunded", serverTimeOuts},
-		{"what was told by Charge stays charged when the client hangs up", chargedThenGone},
+		{"what was told by Spend stays charged when the client hangs up", chargedThenGone},
 		{"streams that are opened and reset count", resetStreams},
 		{"a login that is broken off counts as an attempt", func(e *env) { e.breakOff(brokenLogin, core.Successes) }},
 	}
@@ -351,7 +351,7 @@ func chargedThenGone(e *env) {
 	limiter := e.limiter(core.PerDay(quota).FixedWindow().By(keyfuncs.Everyone()).Named("tokens").Estimate(estimate).RefundOn(core.ServerErrors))
 	var current atomic.Pointer[broken]
 	s := e.serve(App{Layers: []Layer{{Limiter: limiter}}, Routes: []Route{{Method: "GET", Path: "/", Handle: func(c Call) {
-		check.OK(e, c.Charge(spent))
+		check.OK(e, c.Spend(spent))
 		b := current.Load()
 		close(b.entered)
 		b.gone(c)

@@ -55,7 +55,7 @@ var noContexts = []scenario{
 		layers[0].NoContext = true
 		s := e.serve(App{Layers: layers, Routes: []Route{{Method: "GET", Path: "/", Handle: func(c Call) {
 			_, ok := c.Decision()
-			c.Reply(200, fmt.Sprint(ok, c.Charge(1)))
+			c.Reply(200, fmt.Sprint(ok, c.Spend(1)))
 		}}}})
 		equal(e, "decision and charge", s.get("/").body, "true <nil>")
 	}},

@@ -123,8 +123,8 @@ func (e *env) outcomes(requests int) {
 		n, _ := strconv.Atoi(which)
 		for part := range strings.SplitSeq(c.Header(spendHeader), ",") {
 			if units, err := strconv.ParseInt(part, 10, 64); err == nil {
-				if err := c.Charge(units); err != nil {
-					e.Errorf("%s: Charge(%d): %v", outcomes[n].name, units, err)
+				if err := c.Spend(units); err != nil {
+					e.Errorf("%s: Spend(%d): %v", outcomes[n].name, units, err)
 				}
 			}
 		}

@@ -103,7 +103,7 @@ var parameters = []scenario{
 		for what, limit := range map[string]core.Limit{
 			"Tiers": tiered, "CostBy": costly, "When": all("limit", 10).When(premium), "Unless": all("limit", 10).Unless(premium),
 			"When of several": all("limit", 10).When(keyfuncs.Any(keyfuncs.Methods("POST"), keyfuncs.Not(premium))),
-			"Reserve":         all("limit", 10).Reserve(0.5, premium),
+			"KeepFree":        all("limit", 10).KeepFree(0.5, premium),
 		} {
 			s := e.serve(App{Layers: e.layer(limit)})
 			e.repeatedIn(what, s.get("/", twice...), "X-Plan header")

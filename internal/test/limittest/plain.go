@@ -79,7 +79,7 @@ func PlainHandler(
 		route.Handle(HTTPCall{
 			Writer: w, Request: r,
 			FromContext: func() (core.Decision, bool) { return fromContext(r.Context()) },
-			ChargeUnits: func(n int64, limits ...string) error { return charge(r.Context(), n, limits...) },
+			SpendUnits:  func(n int64, limits ...string) error { return charge(r.Context(), n, limits...) },
 			AskGuard: func(guard any, key string, cost int64) bool {
 				return guard.(interface {
 					Allow(w http.ResponseWriter, r *http.Request, key string, cost int64) bool

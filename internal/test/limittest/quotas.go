@@ -145,7 +145,7 @@ var quotas = []scenario{
 	}},
 	{"a reserved share is for requests of its condition", func(e *env) {
 		s := e.serve(App{
-			Layers: e.layer(core.PerDay(4).FixedWindow().By(keyfuncs.Everyone()).Named("service").Reserve(0.5, keyfuncs.Methods(http.MethodPost))),
+			Layers: e.layer(core.PerDay(4).FixedWindow().By(keyfuncs.Everyone()).Named("service").KeepFree(0.5, keyfuncs.Methods(http.MethodPost))),
 			Routes: posts,
 		})
 		e.passes("one of two", s.get("/"))

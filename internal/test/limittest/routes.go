@@ -227,6 +227,6 @@ var routes = []scenario{
 				want = 10
 			}
 			equal(e, fmt.Sprint("health checks, known: ", known), c.healths.Load(), want)
-		}, core.Config{Limits: []core.Limit{core.PerDay(10).FixedWindow().By(keyfuncs.Everyone()).Reserve(0.5, keyfuncs.Routes("GET /healthz"))}})
+		}, core.Config{Limits: []core.Limit{core.PerDay(10).FixedWindow().By(keyfuncs.Everyone()).KeepFree(0.5, keyfuncs.Routes("GET /healthz"))}})
 	}},
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// LowerRule returns the rule for requests of a limit with Reserve for which its condition
+// LowerRule returns the rule for requests of a limit with KeepFree for which its condition
 // does not hold.
 var LowerRule = seam.LowerRule.(func(core.Limit) (core.Rule, error))
 
-// classesOf returns the rules of both classes of a limit with Reserve.
+// classesOf returns the rules of both classes of a limit with KeepFree.
 func classesOf(r *rig, limit core.Limit, share float64) (upper, lower *core.Rule) {
 	r.Helper()
-	low := must.Get(LowerRule(limit.Reserve(share, keyfuncs.Methods("POST"))))(r)
+	low := must.Get(LowerRule(limit.KeepFree(share, keyfuncs.Methods("POST"))))(r)
 	return rule(r, limit), &low
 }
 

@@ -613,7 +613,7 @@ func ledgerQuota(r *bookRig) {
 
 func ledgerClasses(r *bookRig) {
 	limit := core.PerMonth(10, time.UTC).Named("plan")
-	lower := must.Get(LowerRule(limit.Reserve(0.4, keyfuncs.Methods("POST"))))(r)
+	lower := must.Get(LowerRule(limit.KeepFree(0.4, keyfuncs.Methods("POST"))))(r)
 	few := must.Get(lower.Ledger())(r)
 	all := plan(r, 10)
 	r.restore(all, "k", store.Restoration{Generation: 1})

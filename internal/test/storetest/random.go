@@ -180,8 +180,8 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	}
 	delete(s.lower, name)
 	if s.rand.IntN(3) == 0 {
-		lower, err := LowerRule(limit.Reserve(pick(s.rand, []float64{0.1, 0.5, 0.9}), keyfuncs.Methods("POST")))
-		if err == nil { // a limit of one has nothing left to reserve
+		lower, err := LowerRule(limit.KeepFree(pick(s.rand, []float64{0.1, 0.5, 0.9}), keyfuncs.Methods("POST")))
+		if err == nil { // a limit of one has nothing left to keep free
 			s.lower[name] = keep(lower)
 		}
 	}

@@ -21,7 +21,7 @@ func TestCheck(t *testing.T) {
 		{"concurrent requests", []core.Limit{good, core.Concurrent(1).By(keyfuncs.ClientIP()).Named("running")}, `limit "running": a gateway can't enforce`},
 		{"a limit that can't work", []core.Limit{core.PerHour(0).By(keyfuncs.ClientIP())}, "quota"},
 	} {
-		err := gateway.Check("api", test.limits)
+		err := gateway.Validate("api", test.limits)
 		if err == nil && test.want != "" || err != nil && (test.want == "" || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
 		}

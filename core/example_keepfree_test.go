@@ -8,9 +8,9 @@ import (
 )
 
 // The last fifth of what the service can do is for writes.
-func ExampleLimit_Reserve() {
+func ExampleLimit_KeepFree() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
-		core.PerMinute(5).By(keyfuncs.Everyone()).Named("service").Reserve(0.2, keyfuncs.Methods("POST")),
+		core.PerMinute(5).By(keyfuncs.Everyone()).Named("service").KeepFree(0.2, keyfuncs.Methods("POST")),
 	})
 	for range 5 {
 		fmt.Println("GET", limiter.Allow(&request{method: "GET"}).Allowed)

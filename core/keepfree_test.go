@@ -19,7 +19,7 @@ func post(cost int64) *request {
 // get is a request of the lower class.
 func get(cost int64) *request { return &request{values: map[any]any{"cost": cost}} }
 
-func TestReserve(t *testing.T) {
+func TestKeepFree(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]core.Limit{
 		"bucket": everyone(10), "window": everyone(10).FixedWindow(), "sliding": everyone(10).SlidingWindow(), "log": everyone(10).SlidingLog(),
@@ -31,7 +31,7 @@ func TestReserve(t *testing.T) {
 			var events warnings
 			l := newLimiter(t, core.Config{
 				Store: store, OnWarning: events.add,
-				Limits: []core.Limit{limit.CostBy(costing).Reserve(0.2, keyfuncs.Methods("POST")).WarnAt(0.7, 0.9).Soft(5)},
+				Limits: []core.Limit{limit.CostBy(costing).KeepFree(0.2, keyfuncs.Methods("POST")).WarnAt(0.7, 0.9).Soft(5)},
 			})
 			d := l.Allow(get(6))
 			wantDecision(t, "6 of 8", d, true, core.ReasonWithinLimit, 2)
@@ -65,7 +65,7 @@ func TestReserveHeaders(t *testing.T) {
 		"window": {everyone(10).FixedWindow(), `"default";q=10;w=3600`, `"default";q=8;w=3600`},
 		"month":  {core.PerMonth(10, time.UTC).By(keyfuncs.Everyone()), `"default";q=10`, `"default";q=8`},
 	} {
-		l := limiterOn(t, core.NewMemory(), tt.limit.Reserve(0.2, keyfuncs.Methods("POST")))
+		l := limiterOn(t, core.NewMemory(), tt.limit.KeepFree(0.2, keyfuncs.Methods("POST")))
 		check.Equal(t, name+": the policy of who has all", told(l.Allow(post(1))).Get("RateLimit-Policy"), tt.all)
 		check.Equal(t, name+": the policy of the lower class", told(l.Allow(get(1))).Get("RateLimit-Policy"), tt.less)
 	}
@@ -73,7 +73,7 @@ func TestReserveHeaders(t *testing.T) {
 
 func TestReserveWithTiersScaleAndOutage(t *testing.T) {
 	t.Parallel()
-	limit := everyone(100).FixedWindow().CostBy(costing).Reserve(0.5, keyfuncs.Methods("POST"))
+	limit := everyone(100).FixedWindow().CostBy(costing).KeepFree(0.5, keyfuncs.Methods("POST"))
 	tier := func(r keyfuncs.Request) core.Limit { return core.PerHour(200).FixedWindow() }
 	for _, tt := range []struct {
 		name       string
@@ -100,7 +100,7 @@ func TestReserveWithTiersScaleAndOutage(t *testing.T) {
 func TestReserveIsCarried(t *testing.T) {
 	t.Parallel()
 	store := newFlaky(true)
-	l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(100).FixedWindow().CostBy(costing).Reserve(0.5, keyfuncs.Methods("POST"))}})
+	l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(100).FixedWindow().CostBy(costing).KeepFree(0.5, keyfuncs.Methods("POST"))}})
 	l.Allow(post(90))
 	store.down.Store(false)
 	l.Allow(get(1))  // and charges the store with what its class knows of
@@ -118,18 +118,18 @@ func TestReservesThatCanNotWork(t *testing.T) {
 		limit core.Limit
 		want  string
 	}{
-		{"nothing", everyone(10).Reserve(0, posts), "above 0 and below 1"},
-		{"all", everyone(10).Reserve(1, posts), "above 0 and below 1"},
-		{"no number", everyone(10).Reserve(math.NaN(), posts), "above 0 and below 1"},
-		{"less than a unit", everyone(10).Reserve(0.91, posts), "leaves the lower class nothing of 10 units"},
-		{"less than the cost", everyone(10).Cost(6).Reserve(0.5, posts), "cost 6 can never fit: Reserve leaves the lower class 5 units"},
-		{"a bad condition", everyone(10).Reserve(0.5, keyfuncs.FromCIDR("nowhere")), "nowhere"},
+		{"nothing", everyone(10).KeepFree(0, posts), "above 0 and below 1"},
+		{"all", everyone(10).KeepFree(1, posts), "above 0 and below 1"},
+		{"no number", everyone(10).KeepFree(math.NaN(), posts), "above 0 and below 1"},
+		{"less than a unit", everyone(10).KeepFree(0.91, posts), "leaves the lower class nothing of 10 units"},
+		{"less than the cost", everyone(10).Cost(6).KeepFree(0.5, posts), "cost 6 can never fit: KeepFree leaves the lower class 5 units"},
+		{"a bad condition", everyone(10).KeepFree(0.5, keyfuncs.FromCIDR("nowhere")), "nowhere"},
 	} {
 		if _, err := tt.limit.Named("api").Rule(); err == nil || !strings.HasPrefix(err.Error(), `weblimit: limit "api": `) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want one that says %q", tt.name, err, tt.want)
 		}
 	}
 	if _, err := everyone(10).LowerRule(); err == nil {
-		t.Error("a limit without Reserve has a lower class")
+		t.Error("a limit without KeepFree has a lower class")
 	}
 }
