@@ -147,14 +147,8 @@ func anyName(name string) (string, bool) { return name, name != "" }
 // canonicalHeader returns the canonical spelling of a header's name, or false for what no header
 // can be called.
 func canonicalHeader(name string) (string, bool) {
-	if name == "" {
+	if !described.IsToken(name) {
 		return "", false
-	}
-	for i := range len(name) {
-		c := name[i]
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return "", false
-		}
 	}
 	return textproto.CanonicalMIMEHeaderKey(name), true
 }

@@ -82,7 +82,8 @@ func shorten(h http.Header, status int) {
 }
 
 // refuse answers a subrequest that says nothing that could be decided. The log has the reason, and the
-// body, which a gateway passes on to its client, has nothing of it.
+// body, which a gateway passes on to its client, has nothing of it: whoever finds the limiter by accident
+// learns neither addresses nor names of headers.
 func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, status int, reason string, about ...slog.Attr) {
 	g.log.add(r, reason, about)
 	h := w.Header()

@@ -32,7 +32,7 @@ func newClientReader(proxies []netip.Prefix) (clientReader, error) {
 	if err := strategy.Err(); err != nil {
 		return clientReader{}, fmt.Errorf("weblimit: gateway: Config.Proxies: %w", err)
 	}
-	return clientReader{strategy, proxies[0].Addr()}, nil
+	return clientReader{strategy, proxies[0].Addr()}, nil // any of their addresses is skipped as the gateway's must be
 }
 
 // read returns the address of the client, or why there is none.
@@ -41,7 +41,7 @@ func (c *clientReader) read(r *http.Request) (client netip.Addr, reason string, 
 	switch several := len(lines) > 1; {
 	case len(lines) == 0:
 		return client, noLine, false
-	case c.proxy.IsValid():
+	case c.proxy.IsValid(): // each proxy may have added a line; they are read from the last one on
 	case several:
 		return client, severalLines, false
 	case strings.Contains(lines[0], ","):

@@ -139,6 +139,7 @@ func asked(limiter *core.Limiter) (a *adapter.Limiter, err error) {
 
 // ServeHTTP implements [http.Handler].
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Before all else, so that whoever is no gateway does not even learn which policies there are.
 	if reason := g.stranger(r); reason != "" {
 		g.refuse(w, r, http.StatusForbidden, reason)
 		return
@@ -172,6 +173,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// estimates stay as they are.
 		d.Settle(core.Outcome{})
 	}
+	// The policies may have been loaded without Check. A limit on concurrent requests whose slots are free again at once would
+	// never deny anybody, so the subrequest fails, which operators notice.
 	if limit, found := holdsSlots(d); found {
 		g.refuse(w, r, http.StatusInternalServerError, noEnd,
 			slog.String("policy", policy), slog.String("limit", limit))

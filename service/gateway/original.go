@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/service/internal/described"
 )
 
 // The headers that gateways set, in canonical form.
@@ -63,13 +64,13 @@ func (o *original) read(g *Gateway, r *http.Request, w way, target string) (reas
 	o.sub = r
 	query := r.URL.RawQuery
 	switch w {
-	case extAuthz:
+	case extAuthz: // Envoy's subrequest is the original one, so headers that name it would be the client's
 		o.method, o.path, o.host = r.Method, target, r.Host
 	default:
 		if reason := only(r, headerMethod, &o.method); reason != "" {
 			return reason, headerMethod
 		}
-		if !isToken(o.method) {
+		if !described.IsToken(o.method) {
 			return "a header of the subrequest has no method", headerMethod
 		}
 		var uri string
@@ -78,7 +79,7 @@ func (o *original) read(g *Gateway, r *http.Request, w way, target string) (reas
 		}
 		o.path, query = cutTarget(uri)
 		switch lines := r.Header[headerHost]; len(lines) {
-		case 0:
+		case 0: // only limits by host need it
 		case 1:
 			o.host = lines[0]
 		default:
@@ -126,13 +127,6 @@ func cutTarget(target string) (path, query string) {
 		return "/", query
 	}
 	return path, query // such as "*"; a condition on paths does not take it for a plain one
-}
-
-// isToken reports whether s can be a method (RFC 9110, section 5.6.2).
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
-		return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
-	})
 }
 
 func (o *original) Context() context.Context { return o.ctx.Context }
