@@ -29,7 +29,7 @@ func (q *question) answer() *rls.RateLimitResponse {
 		response.OverallCode = overCode
 	}
 	var nearest *rls.RateLimitResponse_DescriptorStatus // of those that show in headers
-	denies := false                                     // nearest does
+	denies := false                                     // nearest does; then none that passes replaces it
 	var passed []*rule
 	left := q.left()
 	for i := range q.asked {
@@ -40,7 +40,7 @@ func (q *question) answer() *rls.RateLimitResponse {
 		case a.rule == nil:
 			continue
 		case a.rule.unlimited:
-			s.LimitRemaining = math.MaxUint32
+			s.LimitRemaining = math.MaxUint32 // as envoyproxy/ratelimit answers
 			stats.count(config, a, 0, okCode, false)
 			continue
 		}
@@ -76,7 +76,8 @@ func (q *question) answer() *rls.RateLimitResponse {
 	return response
 }
 
-// left returns how many units each ask leaves to the descriptors that share it, in their order.
+// left returns how many units each ask leaves to the descriptors that share it, in their order. The store has decided
+// on their sum, and each is answered as if those before it had been decided first.
 func (q *question) left() []int64 {
 	left := make([]int64, len(q.asks))
 	for i := range q.results {
@@ -102,7 +103,7 @@ func (q *question) status(a *asked, s *rls.RateLimitResponse_DescriptorStatus, l
 	stats, config := &q.server.stats, &q.server.config
 	cost := a.rule.cost(a.hits)
 	switch {
-	case !known:
+	case !known: // in an outage
 		s.LimitRemaining = a.rule.limit.GetRequestsPerUnit() // nobody knows
 		return false
 	case a.negative:
@@ -168,7 +169,7 @@ func (q *question) headers(response *rls.RateLimitResponse, nearest *rls.RateLim
 	for name := range header {
 		names = append(names, name)
 	}
-	slices.Sort(names)
+	slices.Sort(names) // so that equal answers have equal bytes
 	for _, name := range names {
 		add(spelled(name), strings.Join(header.Values(name), ", "))
 	}

@@ -158,7 +158,7 @@ func (q *question) ask(a *asked) {
 	for i := range *to {
 		other := &(*to)[i]
 		if other.Limit == a.rule.place && string(other.Key) == string(a.key) {
-			other.Cost = min(other.Cost+cost, 1<<50)
+			other.Cost = min(other.Cost+cost, 1<<50) // above every limit, and below 2^53
 			other.Spent = other.Spent || spent
 			a.place = i
 			return
@@ -188,7 +188,7 @@ func (q *question) decide(ctx context.Context) error {
 	if len(q.back) > 0 {
 		for i := range q.back {
 			if len(q.asks) > 0 && !q.decision.Allowed && !how.Apart {
-				q.back[i].Cost = 0 // a denied request changes nothing
+				q.back[i].Cost = 0 // a denied request changes nothing; the store still tells what is left
 			}
 		}
 		how.Timeout = timeLeft(ctx)
@@ -214,8 +214,8 @@ func (q *question) spread() {
 // leastTime is what the store gets at least: if every answer were too late, it would seem to be out.
 const leastTime = 5 * time.Millisecond
 
-// timeLeft returns how long the store may take for the answer to come before the caller's deadline. It
-// is 0 if there is none, and negative if it has passed.
+// timeLeft returns how long the store may take for the answer to come before the caller's deadline. The answer itself needs
+// time to arrive: a quarter of what is left, at most 5ms. It is 0 if there is none, and negative if it has passed.
 func timeLeft(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return -1

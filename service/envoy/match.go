@@ -53,7 +53,7 @@ func matches(parts []string, text string) bool {
 func (d *domain) match(of *ratelimit.RateLimitDescriptor) (found *rule, key []byte, path string) {
 	in := &d.level
 	entries := of.GetEntries()
-	nodes := make([]*node, 0, 8)
+	nodes := make([]*node, 0, 8) // few configurations are deeper: no allocation
 	for _, entry := range entries {
 		n := in.find(entry.GetKey(), entry.GetValue())
 		if n == nil {
@@ -73,9 +73,9 @@ func (d *domain) match(of *ratelimit.RateLimitDescriptor) (found *rule, key []by
 }
 
 // path returns the name of a rule in statistics: that of the rule, with values of the request where
-// detailed_metric and value_to_metric ask for them.
+// detailed_metric and value_to_metric ask for them. A value that is shared is one bucket, so it has one name, too.
 func (d *domain) path(found *rule, nodes []*node, entries []*ratelimit.RateLimitDescriptor_Entry) string {
-	own := found.detailed
+	own := found.detailed // whether the name is made of the request
 	for _, n := range nodes {
 		own = own || n.valueToMetric && !n.share && (n.parts != nil || n.value == "")
 	}

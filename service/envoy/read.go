@@ -41,7 +41,7 @@ type reader struct {
 	*problems
 	file    string
 	endMark bool                // a file must show that it is whole
-	open    map[*yaml.Node]bool // aliases that are being followed
+	open    map[*yaml.Node]bool // maps and lists that are being read: one that is there again holds itself
 	values  int
 	depth   int
 }

@@ -115,6 +115,8 @@ func (c *compiler) document(d *document) {
 	into := c.made.domains[d.domain]
 	switch {
 	case into == nil:
+		// The limits of a catalog are those that it was made with, so each domain has one for overrides, whose
+		// numbers come with the request.
 		into = &domain{name: d.domain, at: d.at, algorithm: algorithm, override: len(c.made.limits), overrides: limitName(d.domain, nil)}
 		c.made.domains[d.domain] = into
 		c.add(algorithm.limit(1, rls.RateLimitResponse_RateLimit_MINUTE), into.overrides, d.at)
@@ -137,7 +139,7 @@ func at(p place) string {
 // level adds descriptors to a level, to which some lead. path is that of the level in statistics.
 func (c *compiler) level(into *level, all, way []*descriptor, path string, in *domain) {
 	for _, d := range all {
-		way := append(slices.Clip(way), d)
+		way := append(slices.Clip(way), d) // clipped, since the next descriptor of this level appends to the same
 		n := &node{at: d.at, key: d.key, value: d.value, share: d.share, valueToMetric: d.valueToMetric}
 		name := d.key
 		if d.value != "" {
@@ -155,16 +157,12 @@ func (c *compiler) level(into *level, all, way []*descriptor, path string, in *d
 }
 
 // add adds a node, or returns the one that is there already.
-func (l *level) add(n *node) *node {
+func (l *level) add(n *node) (there *node) {
 	switch {
 	case strings.Contains(n.key+n.value, "*"):
-		if other := l.written[pair{n.key, n.value}]; other != nil {
-			return other
+		if there = addTo(&l.written, pair{n.key, n.value}, n); there != nil {
+			return there
 		}
-		if l.written == nil {
-			l.written = make(map[pair]*node)
-		}
-		l.written[pair{n.key, n.value}] = n
 		if n.whole = strings.Contains(n.key, "*"); n.whole && n.value == "" {
 			n.parts = strings.Split(n.key, "*")
 		} else if n.whole {
@@ -173,23 +171,24 @@ func (l *level) add(n *node) *node {
 			n.parts = strings.Split(n.value, "*")
 		}
 		l.wildcards = append(l.wildcards, n)
+		return nil
 	case n.value == "":
-		if other := l.byKey[n.key]; other != nil {
-			return other
-		}
-		if l.byKey == nil {
-			l.byKey = make(map[string]*node)
-		}
-		l.byKey[n.key] = n
+		return addTo(&l.byKey, n.key, n)
 	default:
-		if other := l.exact[pair{n.key, n.value}]; other != nil {
-			return other
-		}
-		if l.exact == nil {
-			l.exact = make(map[pair]*node)
-		}
-		l.exact[pair{n.key, n.value}] = n
+		return addTo(&l.exact, pair{n.key, n.value}, n)
 	}
+}
+
+// addTo adds a node to a map, which it makes for the first one, or returns the one that is there already. Most levels have
+// no map of one kind, and files have ten thousand levels.
+func addTo[K comparable](all *map[K]*node, key K, n *node) (there *node) {
+	if there = (*all)[key]; there != nil {
+		return there
+	}
+	if *all == nil {
+		*all = make(map[K]*node)
+	}
+	(*all)[key] = n
 	return nil
 }
 

@@ -30,7 +30,8 @@ type Server struct {
 
 	strangers strangers
 
-	loading chan struct{} // has a place for whoever loads files and takes them
+	// loading has a place for whoever loads files and takes them: a mutex that is waited for no longer than a context lasts.
+	loading chan struct{}
 
 	mu      sync.Mutex
 	status  Status // Guarded by mu.
@@ -131,7 +132,7 @@ func (s *Server) take(ctx context.Context, files []policy.File, follows bool) er
 	before := s.current.Load()
 	s.mu.Lock()
 	again := follows && s.refused == hash
-	if before != nil && before.hash == hash {
+	if before != nil && before.hash == hash { // what decides is there again, after files that were refused
 		s.refused, s.status.Err, again = "", nil, true
 	}
 	s.mu.Unlock()
@@ -193,7 +194,8 @@ func (s *Server) refuse(hash string, err error) {
 	}
 }
 
-// hashOf returns a short hash of all files.
+// hashOf returns a short hash of all files. Names and texts are hashed by themselves, so that a byte that moves from one to
+// the next changes it.
 func hashOf(files []policy.File) string {
 	all := sha256.New()
 	for _, file := range files {

@@ -42,7 +42,7 @@ type series struct {
 	total, within, near, over, shadow atomic.Uint64
 }
 
-// of returns the counters of a path.
+// of returns the counters of a path. Callers at the same moment can pass the bound by one each.
 func (s *statistics) of(path string) *series {
 	if known, ok := s.series.Load(path); ok {
 		return known.(*series)
