@@ -20,7 +20,7 @@ var reasons = map[string]string{
 	"core/limiter.go: build":                             "one step after the other, each of which needs the one before",
 	"core/validate.go: Limit.validate":                   "one check after the other, in the order in which users are told",
 	"policy/limit.go: scope.limit":                       "one field of a policy file after the other",
-	"quota/pgflush.go: pgLedger.write":                   "one transaction, whose statements share their order",
+	"quota/internal/pgledger/flush.go: Ledger.write":     "one transaction, whose statements share their order",
 	"quota/reconcile.go: Book.compare":                   "one page of the ledger through all its steps",
 	"service/client/client.go: Client.complete":          "one setting after the other",
 }
