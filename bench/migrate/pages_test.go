@@ -18,9 +18,18 @@ func required() map[string]string {
 	return versions
 }
 
-// document returns the text of a page of docs.
-func document(name string) string {
-	return string(must(os.ReadFile("../../docs/" + name)))
+// documents returns the text of pages in docs/choose, one after the other.
+func documents(names ...string) (text string) {
+	for _, name := range names {
+		text += string(must(os.ReadFile("../../docs/choose/" + name)))
+	}
+	return text
+}
+
+// pages are those that name limiters with their versions.
+var pages = map[string]string{
+	"migrate":    documents("migrate.md", "migrate-framework.md", "migrate-library.md"),
+	"compare.md": documents("compare.md"),
 }
 
 // The limiters of the pages, by module. Each page names them with their versions.
@@ -49,15 +58,15 @@ func TestPagesNameTheTestedVersions(t *testing.T) {
 		if version == "" {
 			t.Errorf("go.mod does not require %s", module)
 		}
-		for _, page := range []string{"choose/migrate.md", "choose/compare.md"} {
-			if !strings.Contains(document(page), name+" "+version) {
+		for page, text := range pages {
+			if !strings.Contains(text, name+" "+version) {
 				t.Errorf("%s does not name %s %s", page, name, version)
 			}
 		}
 	}
 	number := regexp.MustCompile(`\d+(?:\.\d+)+(?:/\d+)?`)
-	for _, page := range []string{"choose/migrate.md", "choose/compare.md"} {
-		for _, found := range number.FindAllString(document(page), -1) {
+	for page, text := range pages {
+		for _, found := range number.FindAllString(text, -1) {
 			known := found == expressRateLimit || strings.Count(found, ".") != 2 // such as an address
 			for module := range limiters {
 				known = known || tested[module] == found
@@ -72,13 +81,13 @@ func TestPagesNameTheTestedVersions(t *testing.T) {
 // expressRateLimit is a version of another language, which nothing here runs.
 const expressRateLimit = "8.7.4"
 
-// The migration page quotes what each limiter denies with.
-func TestThePageQuotesDenials(t *testing.T) {
+// The pages on migration quote what each limiter denies with.
+func TestThePagesQuoteDenials(t *testing.T) {
 	t.Parallel()
-	text := document("choose/migrate.md")
+	text := pages["migrate"]
 	for _, p := range pairs {
 		if !strings.Contains(text, "| 429 | `"+p.body+"`") && p.name != "golang.org/x/time/rate" {
-			t.Errorf("the page does not say that %s denies with %q", p.name, p.body)
+			t.Errorf("no page says that %s denies with %q", p.name, p.body)
 		}
 	}
 }
