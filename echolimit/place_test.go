@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -69,4 +70,24 @@ func TestRouteOfAGroupsOwnAnswer(t *testing.T) {
 	e.Group("/api", probe).GET("/users/:id", hello)
 	ask(e, "GET", "/api/nowhere")
 	check.Equal(t, "around all, and in the group", fmt.Sprint(seen), "[/api/* /api/*]")
+}
+
+// Routers of hosts do not list their routes, so nothing is said of a route that may be one of theirs.
+func TestARouteThatMayBeThatOfAHost(t *testing.T) {
+	t.Parallel()
+	for _, hosts := range []bool{false, true} {
+		var log bytes.Buffer
+		l := core.Must(core.New(core.Config{
+			Store: core.NewMemory(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Limits: []core.Limit{core.PerDay(1000).By(keyfuncs.Everyone()).When(keyfuncs.Routes("POST /admin"))},
+		}))
+		e := echo.New()
+		e.Use(echolimit.New(l))
+		e.GET("/", hello)
+		if hosts {
+			e.Host("admin.example.com").POST("/admin", hello)
+		}
+		ask(e, "GET", "/")
+		check.Equal(t, fmt.Sprintf("advised with routers of hosts: %v", hosts), strings.Contains(log.String(), "POST /admin"), !hosts)
+	}
 }

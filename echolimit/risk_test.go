@@ -1,6 +1,7 @@
 package echolimit
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -17,6 +18,7 @@ func TestFrameworkRisk(t *testing.T) {
 		risky     bool
 	}{
 		{"without an extractor Echo trusts everybody", nil, true},
+		{"an extractor of the application that believes everybody", func(r *http.Request) string { return r.Header.Get("X-Forwarded-For") }, true},
 		{"the peer", echo.ExtractIPDirect(), false},
 		{"X-Forwarded-For from private networks", echo.ExtractIPFromXFFHeader(), false},
 		{"X-Real-IP from private networks", echo.ExtractIPFromRealIPHeader(), false},

@@ -71,6 +71,7 @@ func (a Adapter[M, Config, S, G]) PanicsAtStartUp(t *testing.T, name string) {
 		"no limiter":           func() { a.New(nil) },
 		"two Configs":          func() { a.New(l, config, config) },
 		"two Configs for With": func() { a.With(core.Config{Store: core.NewMemory()}, config, config) },
+		"no load":              func() { a.Measure(nil) },
 		"no store":             func() { a.Limit(nil, core.PerHour(1).By(keyfuncs.Everyone())) },
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/stdhttp"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -113,6 +115,22 @@ var closures = []struct {
 			}()
 		}
 	}},
+	{"without an adapter a closure has no key, and its condition takes the safe side", func(e *env, c Closures) {
+		r := outside{stdhttp.Of(httptest.NewRequestWithContext(e.Context(), "GET", "/", nil))}
+		everyone := core.PerHour(9).By(keyfuncs.Everyone()).Named("limit")
+		keyed := core.PerHour(9).By(c.Header("tenant", "X-Tenant")).Named("limit").OnMissingKey(core.DenyRequest)
+		d := core.Must(core.New(core.Config{Store: e.newStore(e), Limits: []core.Limit{keyed}})).Allow(r)
+		equal(e, "without the key", d.Reason, core.ReasonMissingKey)
+		for what, config := range map[string]core.Config{
+			"When":   {Limits: []core.Limit{everyone.When(c.Has("X-Batch"))}},
+			"Unless": {Limits: []core.Limit{everyone.Unless(c.Has("X-Batch"))}},
+			"Bypass": {Limits: []core.Limit{everyone}, Bypass: []keyfuncs.Condition{c.Has("X-Batch")}},
+		} {
+			config.Store = e.newStore(e)
+			d := core.Must(core.New(config)).Allow(r)
+			equal(e, what+": limits that apply", len(d.Results()), 1)
+		}
+	}},
 	{"a key over an *http.Request serves all adapters over net/http", func(e *env, c Closures) {
 		defer func() { equal(e, "panics", recover() != nil, c.NoHTTP) }()
 		key := nethttp.Key("tenant", func(r *http.Request) string { return r.Header.Get("X-Tenant") })
@@ -131,6 +149,9 @@ var closures = []struct {
 		}
 	}},
 }
+
+// outside is a request of no adapter.
+type outside struct{ keyfuncs.Request }
 
 // StdClosures returns the closures of an adapter whose Key and Matches take an *http.Request.
 func StdClosures(

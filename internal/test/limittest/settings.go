@@ -243,6 +243,24 @@ var settings = []scenario{
 		s.get("/")
 		equal(e, "group", e.only(s.get("/"), "X-Ratelimit-Warning"), group)
 	}},
+	{"a limiter of the settings counts together with the middleware of equal limits", func(e *env) {
+		settings := e.with(core.Config{})
+		limit := core.PerHour(3).By(keyfuncs.Custom("tenant", header("X-Tenant"))).Named("tenant")
+		s := e.serve(App{Layers: []Layer{{With: settings, Limits: []core.Limit{limit}}}})
+		worker := settings.made.(interface {
+			Limiter(limits ...core.Limit) *core.Limiter
+		}).Limiter(limit)
+		acme := with("X-Tenant", "acme")
+		e.passes("a request", s.get("/", acme))
+		for _, want := range []bool{true, false} { // 2 are left, then none
+			d := worker.AllowKey(e.Context(), keyfuncs.Encode("tenant", "acme"), 2)
+			equal(e, "the worker is allowed", d.Allowed, want)
+		}
+		r := s.get("/", acme)
+		e.denied("a request after the worker's", r)
+		e.remaining("after the worker's", r, "tenant", 0)
+		e.passes("of another tenant", s.get("/", with("X-Tenant", "other")))
+	}},
 	{"an event of OnWarning is told once, whichever limiter of a limit is reached", func(e *env) {
 		var events atomic.Int64
 		settings := e.with(core.Config{OnWarning: func(context.Context, core.Warning) { events.Add(1) }})
