@@ -20,9 +20,8 @@ const (
 	probeAfter  = 400 * time.Millisecond
 	probeJitter = 200 * time.Millisecond
 
-	// idleAfter is how long probes go on after the last check for the node. The next check
-	// then starts them again. Otherwise a node that has left a Cluster would be probed for as
-	// long as the process runs.
+	// idleAfter is how long probes go on at this pace after the last check for the node. Then they are
+	// rare, patience.idle apart, until the next check.
 	idleAfter = 5 * time.Minute
 )
 

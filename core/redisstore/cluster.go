@@ -67,8 +67,19 @@ func (r *clusterRoute) learn(c *redis.Client) *node {
 	}
 	n := r.store.newNode(c)
 	n.onFailure = r.reload
-	r.nodes.Store(addr, n)
+	if before, replaced := r.nodes.Swap(addr, n); replaced {
+		before.(*node).leave()
+	}
 	return n
+}
+
+// forget forgets the nodes that are not present: they have left the Cluster.
+func (r *clusterRoute) forget(present map[*redis.Client]bool) {
+	for addr, known := range r.nodes.Range {
+		if n := known.(*node); !present[n.made] && r.nodes.CompareAndDelete(addr, n) {
+			n.leave()
+		}
+	}
 }
 
 // reload has go-redis load the map again, in the background, unless an attempt has just
@@ -87,12 +98,25 @@ func (r *clusterRoute) reload() {
 		defer func() { <-r.attempts }()
 		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
-		err := r.client.ForEachShard(ctx, func(_ context.Context, c *redis.Client) error { // loads the map first
-			r.learn(c)
-			return nil
-		})
-		r.failed.Store(mapError(err))
+		r.failed.Store(mapError(r.load(ctx)))
 	}()
+}
+
+// load has go-redis load the map, and learns the nodes that are in it, and no others.
+func (r *clusterRoute) load(ctx context.Context) error {
+	var found sync.Mutex
+	present := make(map[*redis.Client]bool)
+	err := r.client.ForEachShard(ctx, func(_ context.Context, c *redis.Client) error { // concurrently, after it has loaded the map
+		r.learn(c)
+		found.Lock()
+		defer found.Unlock()
+		present[c] = true
+		return nil
+	})
+	if err == nil {
+		r.forget(present)
+	}
+	return err
 }
 
 // mapError says why the map of slots could not be loaded, or returns nil.

@@ -14,7 +14,7 @@ var applications = usualPatience
 // Servers of tests share their processors with other tests and with compilers, and may stand still for
 // seconds. Only tests of outages want a short time to be the end.
 func init() {
-	usualPatience = patience{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}
+	usualPatience = patience{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}
 }
 
 // BeAsPatientAsUsual gives the store's own calls the time that they have outside of tests.

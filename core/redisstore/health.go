@@ -61,14 +61,38 @@ func (n *node) fail(cause *store.Error, key string) {
 	if n.onFailure != nil {
 		n.onFailure()
 	}
-	if n.breaker.failed(cause, key) {
-		n.store.openBreakers.Add(1)
-		n.store.Registry().Report(store.Event{Kind: store.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
-		n.failQueued(cause)
-		if n.breaker.probing.CompareAndSwap(false, true) {
-			n.probeLater()
-		}
+	if n.left.Load() || !n.breaker.failed(cause, key) {
+		return
 	}
+	n.store.openBreakers.Add(1)
+	n.store.Registry().Report(store.Event{Kind: store.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
+	n.failQueued(cause)
+	if n.left.Load() { // meanwhile
+		n.closeBreaker(errLeft)
+		return
+	}
+	if n.breaker.probing.CompareAndSwap(false, true) {
+		n.probeLater()
+	}
+}
+
+// closeBreaker has the node asked again, and reports an event if its breaker was open. why is nil if the node
+// has answered.
+func (n *node) closeBreaker(why error) {
+	if open := n.breaker.close(); open > 0 {
+		n.store.openBreakers.Add(-1)
+		n.store.Registry().Report(store.Event{Kind: store.EventBreakerClosed, Node: n.name, Duration: open, Err: why})
+	}
+}
+
+// errLeft is why the breaker of a node closes that has not answered.
+var errLeft = errors.New("the node is no longer one of the Cluster's or Ring's")
+
+// leave says that checks do not come to the node any more, unless they are on their way to it: so nobody waits
+// for its answer, and its breaker is closed for good.
+func (n *node) leave() {
+	n.left.Store(true)
+	n.closeBreaker(errLeft)
 }
 
 // failIfStuck counts a check that was not answered in time as a failure of the node,
@@ -106,9 +130,27 @@ func (n *node) probeLater() {
 	})
 }
 
+// pauseProbes ends the probes until the next check for the node.
+func (n *node) pauseProbes(err error) {
+	n.breaker.cause.Store(n.storeError(classOf(err), err))
+	n.breaker.planProbe()
+	n.breaker.probing.Store(false)
+}
+
+// probeRarely has a timer probe a node that nobody asks for, if no check has had it probed until then: or its breaker
+// would stay open, and be shown as open, after it has answered or left.
+func (n *node) probeRarely() {
+	held := weak.Make(n)
+	time.AfterFunc(n.store.patience.idle, func() {
+		if n := held.Value(); n != nil && n.breaker.isOpen() && n.breaker.probing.CompareAndSwap(false, true) {
+			n.probe()
+		}
+	})
+}
+
 // probe asks the node for a real decision, and closes the breaker if it answers. If not, it
-// plans the next probe, unless the client is closed or nobody has asked for the node for
-// long. There is one probe per node at a time; see breaker.probing.
+// plans the next probe: a late one if nobody has asked for the node for long, and none if its client is closed
+// or it has left. There is one probe per node at a time; see breaker.probing.
 func (n *node) probe() {
 	err := n.askForProbe(*n.breaker.probeKey.Load())
 	if err != nil && n.onFailure != nil {
@@ -117,14 +159,15 @@ func (n *node) probe() {
 	switch {
 	case err == nil:
 		n.breaker.probing.Store(false) // first, or a breaker that opens at once would not be probed
-		if open := n.breaker.close(); open > 0 {
-			n.store.openBreakers.Add(-1)
-			n.store.Registry().Report(store.Event{Kind: store.EventBreakerClosed, Node: n.name, Duration: open})
-		}
-	case classOf(err) == store.ClassClosed || n.breaker.isIdle():
-		n.breaker.cause.Store(n.storeError(classOf(err), err))
-		n.breaker.planProbe()
+		n.closeBreaker(nil)
+	case n.left.Load():
 		n.breaker.probing.Store(false)
+	case classOf(err) == store.ClassClosed:
+		n.closed.Store(true)
+		n.pauseProbes(err)
+	case n.breaker.isIdle():
+		n.pauseProbes(err)
+		n.probeRarely()
 	default:
 		n.probeLater()
 	}

@@ -25,6 +25,7 @@ type node struct {
 	client sender        // on the same connections
 	name   string        // the server's address
 	closed atomic.Bool   // the client is closed, for good
+	left   atomic.Bool   // it is no longer one of the route's, for good; see leave
 
 	// ownTimeouts says that the client may wait for longer than its context's deadline.
 	ownTimeouts bool

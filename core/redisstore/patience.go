@@ -10,9 +10,10 @@ type patience struct {
 	background time.Duration // a call that gives charges back or removes holds; nobody waits for it
 	exchange   time.Duration // a round trip of the exchange if its caller set no deadline
 	slots      time.Duration // until there is a map of a Cluster's slots
+	idle       time.Duration // between probes of a node that nobody asks for
 	silence    time.Duration // after which the listener tries its connection, and after which it then gives it up
 }
 
 var usualPatience = patience{
-	unbounded: 3 * time.Second, background: time.Second, exchange: time.Second, slots: 2 * time.Second, silence: 5 * time.Second,
+	unbounded: 3 * time.Second, background: time.Second, exchange: time.Second, slots: 2 * time.Second, idle: time.Minute, silence: 5 * time.Second,
 }

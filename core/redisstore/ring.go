@@ -61,6 +61,9 @@ func (r *ringRoute) findShards() {
 		known, c := r.nodes[i], byAddr[addr]
 		if c != nil && (known == nil || known.closed.Load() && known.made != c) {
 			r.nodes[i] = r.store.newNode(c)
+			if known != nil {
+				known.leave()
+			}
 		}
 	}
 }

@@ -13,7 +13,7 @@ type EventKind uint8
 const (
 	EventStoreError      EventKind = iota + 1 // the store did not answer a check
 	EventBreakerOpened                        // a node failed so often that it is not asked for a while
-	EventBreakerClosed                        // the node has answered again
+	EventBreakerClosed                        // the node has answered again; or it has left its Cluster, and Err says so
 	EventOutageBegan                          // the first decision without the store
 	EventOutageEnded                          // for a second, the store has made all decisions again
 	EventSettlementsLost                      // what requests gave back or cost was not stored, and is not tried again
