@@ -206,7 +206,7 @@ func TestIndexesAreComplete(t *testing.T) {
 		}
 		entries := must.Get(filepath.Glob(filepath.Join(Root, path.Dir(index), pattern)))(t)
 		for _, entry := range entries {
-			name, _ := filepath.Rel(filepath.Join(Root, path.Dir(index)), entry)
+			name, _ := filepath.Rel(filepath.Join(Root, path.Dir(index)), entry) // such as use/keys.md, or hello/main.go
 			name = strings.TrimSuffix(filepath.ToSlash(name), "/main.go")
 			if !strings.Contains(string(text), "("+name+")") {
 				t.Errorf("%s has no link to %s", index, name)
@@ -215,5 +215,8 @@ func TestIndexesAreComplete(t *testing.T) {
 		if len(entries) < 10 {
 			t.Errorf("%s has only %d entries", index, len(entries))
 		}
+	}
+	if top := must.Get(filepath.Glob(filepath.Join(Root, "docs/*.md")))(t); len(top) != 1 {
+		t.Errorf("of %v, all but the index belong into the folder of their readers", top)
 	}
 }
