@@ -36,7 +36,7 @@ func (s *Store) blocksOf(ctx context.Context, rule *store.Rule, k kind, yield fu
 			return yield(store.Blocked{}, s.errorOf(err))
 		}
 		for _, p := range page {
-			if p.err != nil {
+			if p.err != nil { // one that can't be read hides no others
 				if !yield(store.Blocked{}, s.errorOf(p.err)) {
 					return false
 				}
@@ -47,7 +47,7 @@ func (s *Store) blocksOf(ctx context.Context, rule *store.Rule, k kind, yield fu
 		if len(page) < blocksPage {
 			return true
 		}
-		from = slices.Concat(page[len(page)-1].id, []byte{0})
+		from = slices.Concat(page[len(page)-1].id, []byte{0}) // the next id that there can be
 	}
 }
 

@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	mostConnections  = 4
+	mostConnections  = 4  // more rarely help: calls that wait share the next transaction
 	longestSchema    = 63 // NAMEDATALEN-1
 	mostJobs         = 128
 	mostRecords      = 600  // of a flight; one call has at most store.MaxChecks

@@ -58,6 +58,7 @@ func classOf(err error) store.Class {
 	if errors.Is(err, errLayout) {
 		return store.ClassValue
 	}
+	// What the server has said comes first: pgx wraps it in errors of its own.
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		if class, ok := classOfCode[pg.Code]; ok {
@@ -94,7 +95,7 @@ func isUndone(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		severity := pg.SeverityUnlocalized
-		if severity == "" {
+		if severity == "" { // not all poolers send it
 			severity = pg.Severity
 		}
 		return severity == "ERROR"

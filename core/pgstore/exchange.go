@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// mostLate is how often a flight believes a clock that turns out to be wrong.
+// mostLate is how often a flight believes a clock that turns out to be wrong. A clock that is being changed can be wrong again.
 const mostLate = 3
 
 // grace is how long a flight waits for an answer after its callers have left, because pgx can

@@ -77,6 +77,8 @@ func (s *Store) fly(jobs []*job) {
 	if len(quiet) > 0 {
 		groups = append(groups, s.tryTogether(ctx, quiet)...)
 	}
+	// From here on this flight waits for other processes, which must not keep calls for other records waiting: those
+	// that lock have places of their own, in lockers.
 	s.queue.returned()
 	var locked sync.WaitGroup
 	for _, g := range groups {
@@ -192,7 +194,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// recall sets a group's records to what the process remembers of them.
+// recall sets a group's records to what the process remembers of them. What it does not remember it takes for absent, so
+// that the first call for a new client needs one round trip, too.
 func (s *Store) recall(g *group) {
 	for _, j := range g.jobs {
 		for i := range j.parts {
@@ -246,7 +249,8 @@ func (s *Store) keep(groups []*group, stays func(*job) bool) []*group {
 	return kept
 }
 
-// won ends the jobs of groups that were written.
+// won ends the jobs of groups that were written. The memo is set before the records land: the next flight of a record
+// recalls it at once, and would lose by what is old.
 func (s *Store) won(groups []*group) {
 	for _, g := range groups {
 		for id, r := range g.records {
@@ -305,6 +309,7 @@ func (g *group) decide(low, high int64) (now int64, err error) {
 			continue
 		}
 		r.encode(now)
+		// A version never comes back: a process that remembers an old one can't take this row for the one it knows.
 		if r.version != 0 || len(r.newState) > 0 { // else there is nothing to forget
 			r.newVersion = 1 + rand.Int64N(math.MaxInt64-1) //nolint:gosec // G404: unlikely to repeat is enough
 		}

@@ -18,7 +18,7 @@ const (
 	swapRecord    kind = 4 // behind it the key of a store.Swapper; the state is the value
 )
 
-// hashed is added to the kind if a hash stands for the key.
+// hashed is added to the kind if a hash stands for the key, so that no client can choose a key that is the hash of another's.
 const hashed = 0x80
 
 // longestKey is the longest key that is stored as it is. An index of PostgreSQL takes no value
@@ -30,7 +30,8 @@ func head(k kind, rule *store.Rule) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(k)}, rule.ID())
 }
 
-// idOf returns the id of a bucket or penalty: its head and the key, or the key's hash.
+// idOf returns the id of a bucket or penalty: its head and the key, or the key's hash. The head has a fixed length, so
+// no key can reach into another limit.
 func idOf(k kind, rule *store.Rule, key []byte) string {
 	if len(key) <= longestKey {
 		return string(append(head(k, rule), key...))

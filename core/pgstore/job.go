@@ -88,7 +88,7 @@ func newJob(op operation, checks []store.Check, results []store.Result, deadline
 			j.need(i, markPart, markID(c.Rule, c.Key, c.Once))
 		}
 	}
-	// A call of Reset, Block or Unblock may name a key twice.
+	// A call of Reset, Block or Unblock may name a key twice, and a record is wanted once.
 	slices.Sort(j.ids)
 	j.ids = slices.Compact(j.ids)
 	return j
@@ -105,7 +105,8 @@ func (j *job) begins() bool { return j.progress.CompareAndSwap(waiting, flying) 
 // waitsAgain reports whether the job is to be tried again, after a trial that changed nothing.
 func (j *job) waitsAgain() bool { return j.progress.CompareAndSwap(flying, waiting) }
 
-// leave ends the wait of the job's caller, and reports whether the job was certainly not done.
+// leave ends the wait of the job's caller, and reports whether the job was certainly not done. A flight may take the job
+// or give it back between the two looks, hence the loop.
 func (j *job) leave() (undone bool) {
 	for {
 		if j.progress.CompareAndSwap(waiting, left) {

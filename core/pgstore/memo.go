@@ -30,7 +30,7 @@ const (
 	memoBytes = 4 << 20
 	// rowBytes is about what a row takes besides its id and state.
 	rowBytes = 100
-	// longestRow is the longest state that is remembered.
+	// longestRow is the longest state that is remembered. Some long logs would otherwise push out thousands of short rows.
 	longestRow = memoBytes / 64
 )
 

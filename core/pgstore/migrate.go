@@ -105,7 +105,7 @@ func isMissing(err error) bool {
 		return false
 	}
 	switch pg.Code {
-	case "42P01", "42883", "3F000":
+	case "42P01", "42883", "3F000": // undefined_table, undefined_function, invalid_schema_name
 		return true
 	}
 	return false

@@ -26,11 +26,12 @@ func (q *queue) add(j *job) (ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) >= mostWaiting {
-		q.drop()
+		q.keep(func(*job) bool { return true }) // those whose callers have left need no place
 		if len(q.waiting) >= mostWaiting {
 			return false
 		}
 	}
+	// A call for a record that others want already joins those behind it, even if nothing flies: nobody overtakes.
 	alone := true
 	for _, id := range j.ids {
 		alone = alone && q.wanted[id] == 0
@@ -91,50 +92,38 @@ func (q *queue) start(jobs []*job) {
 // the same record. q.mu is held.
 func (q *queue) gather() (jobs []*job) {
 	held := map[string]bool{} // records of calls that go on waiting
-	kept := q.waiting[:0]
 	records := 0
-	for _, j := range q.waiting {
-		if j.progress.Load() == left {
-			q.forget(j)
-			continue
-		}
+	q.keep(func(j *job) bool {
 		flies := len(jobs) < mostJobs && records+len(j.ids) <= mostRecords
 		for _, id := range j.ids {
 			flies = flies && !q.busy[id] && !held[id]
 		}
 		if flies {
 			jobs, records = append(jobs, j), records+len(j.ids)
-			continue
+			return false
 		}
-		kept = append(kept, j)
 		for _, id := range j.ids {
 			held[id] = true
 		}
-	}
-	clear(q.waiting[len(kept):])
-	q.waiting = kept
+		return true
+	})
 	return jobs
 }
 
-// drop removes the jobs whose callers have left. q.mu is held.
-func (q *queue) drop() {
+// keep leaves in the queue those that stay. The jobs whose callers have left go in any case. q.mu is held.
+func (q *queue) keep(stays func(*job) bool) {
 	kept := q.waiting[:0]
 	for _, j := range q.waiting {
 		if j.progress.Load() == left {
-			q.forget(j)
-		} else {
+			for _, id := range j.ids {
+				q.unwant(id)
+			}
+		} else if stays(j) {
 			kept = append(kept, j)
 		}
 	}
-	clear(q.waiting[len(kept):])
+	clear(q.waiting[len(kept):]) // or what is gone would stay in memory
 	q.waiting = kept
-}
-
-// forget notes that a job which has waited is not done. q.mu is held.
-func (q *queue) forget(j *job) {
-	for _, id := range j.ids {
-		q.unwant(id)
-	}
 }
 
 func (q *queue) unwant(id string) {

@@ -8,7 +8,8 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// A record's state is its layout's version, when it was last written, and the fields of the
+// A record's state is its layout's version, when it was last written (so that a process whose clock is behind does not
+// decide before that), and the fields of the
 // store.Bucket, store.Penalty or store.Mark, as variable-length integers. Entries of a log
 // follow their number, each with its distance in time from the one before. A penalty ends
 // with its key, which the id may have as a hash only. Times are microseconds since the epoch.
@@ -95,7 +96,7 @@ func (r *record) read() error {
 			*field = d.next()
 		}
 	}
-	if d.failed {
+	if d.failed { // looked at once: after a failure next returns 0, which nothing can loop over
 		return errLayout
 	}
 	return nil
@@ -133,7 +134,7 @@ func (r *record) encode(now int64) {
 	if ends <= now {
 		b, ends = []byte{}, now // nil would be NULL
 	}
-	r.newState, r.newEnds = b, ends/minute+1
+	r.newState, r.newEnds = b, ends/minute+1 // rounded up: a record that still counts is not swept
 }
 
 func penaltyFields(p *store.Penalty) [5]*int64 {

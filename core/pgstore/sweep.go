@@ -21,7 +21,7 @@ const (
 // leader: they pass over what others are removing.
 type sweeper struct{ next atomic.Int64 }
 
-// sweepSometimes sweeps in the background if it is time.
+// sweepSometimes sweeps in the background if it is time. Of flights that end at the same moment, one sweeps.
 func (s *Store) sweepSometimes() {
 	now, next := int64(monotonic()), s.sweeper.next.Load()
 	if now < next || !s.sweeper.next.CompareAndSwap(next, now+int64(sweepEvery)) {
