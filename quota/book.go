@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/memledger"
 	"github.com/weblimit/weblimit/quota/internal/pgledger"
@@ -30,8 +31,7 @@ type Book struct {
 	health   health
 	flusher  flusher
 	tenants  tenants
-	couriers couriers
-	senders  senders
+	delivery delivery.Desk
 	stats    stats
 	remove   func() // takes numbers back from the store
 
@@ -95,6 +95,7 @@ func makeBook(config Config, l ledger.Ledger, p patience) (*Book, error) {
 	b.table.init(config.MaxAccounts)
 	b.health.registry = config.Store.Registry()
 	b.opener.book, b.flusher.book = b, b
+	b.delivery = delivery.Desk{Ledger: l, Process: b.process, Timeout: config.Timeout, Last: p.last, Report: b.health.registry.Report}
 	b.tenants.init(b)
 	return b, nil
 }
@@ -109,8 +110,9 @@ func newBook(config Config, l ledger.Ledger, p patience, away error) (*Book, err
 	if err := config.Store.Registry().OnRegister(b.rules.register); err != nil {
 		return nil, err
 	}
+	b.addReceivers()
 	if away == nil {
-		away = b.openReceivers()
+		away = b.delivery.Open()
 		if away != nil && (!config.StartWithoutLedger || !pgledger.IsAway(away)) {
 			return nil, away
 		}
@@ -120,8 +122,7 @@ func newBook(config Config, l ledger.Ledger, p patience, away error) (*Book, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.stop = cancel
-	b.couriers.start(ctx, b, away == nil)
-	b.senders.start(ctx, b, away == nil)
+	b.delivery.Start(ctx)
 	b.remove = config.Store.Registry().AddLedger(b.numbers)
 	b.running.Go(func() { b.flusher.run(ctx) })
 	b.running.Go(func() { b.tenants.listen(ctx) })
@@ -157,7 +158,7 @@ func (b *Book) Close(ctx context.Context) error {
 	}
 	b.stop()
 	// What was used first: a receiver that hangs must not keep it from being written.
-	if err := errors.Join(b.writeLast(ctx), b.couriers.close(ctx), b.senders.close(ctx)); err != nil {
+	if err := errors.Join(b.writeLast(ctx), b.delivery.Close(ctx)); err != nil {
 		return fmt.Errorf("weblimit: quota: closing the book: %w", err)
 	}
 	b.closed = true
@@ -165,20 +166,6 @@ func (b *Book) Close(ctx context.Context) error {
 		b.remove()
 	}
 	return nil
-}
-
-// outlasting returns a context for what is written of work that ends when ctx is done. It is done a
-// while after ctx, or after a time-out.
-func (b *Book) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.config.Timeout)
-	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(b.patience.last):
-			cancel()
-		case <-lasting.Done():
-		}
-	})
-	return lasting, func() { stop(); cancel() }
 }
 
 // writeLast writes what is not written, after the flusher has ended.

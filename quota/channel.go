@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weblimit/weblimit/quota/internal/delivery"
 )
 
 // Notice says that a tenant has reached a level of what a limit includes. There is one for each
@@ -91,9 +93,7 @@ const (
 
 	maxDeliverTimeout = 10 * time.Minute
 	maxAttempts       = 1000
-	maxBackoff        = 6 * time.Hour
 	maxParallel       = 1000
-	maxRetryAfter     = 24 * time.Hour
 	maxChannels       = 64
 )
 
@@ -133,8 +133,8 @@ func (c *Channel) complete() error {
 		err = fmt.Errorf("its Timeout must be from %v to %v, got %v", minTimeout, maxDeliverTimeout, c.Timeout)
 	case c.Attempts < 1 || c.Attempts > maxAttempts:
 		err = fmt.Errorf("its Attempts must be from 1 to %d, got %d", maxAttempts, c.Attempts)
-	case c.Backoff < minTimeout || c.Backoff > maxBackoff:
-		err = fmt.Errorf("its Backoff must be from %v to %v, got %v", minTimeout, maxBackoff, c.Backoff)
+	case c.Backoff < minTimeout || c.Backoff > delivery.MaxBackoff:
+		err = fmt.Errorf("its Backoff must be from %v to %v, got %v", minTimeout, delivery.MaxBackoff, c.Backoff)
 	case c.Parallel < 1 || c.Parallel > maxParallel:
 		err = fmt.Errorf("its Parallel must be from 1 to %d, got %d", maxParallel, c.Parallel)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
@@ -208,8 +209,8 @@ func passBy(t *testing.T, l ledger.Ledger, e Export, process string, whole bool)
 	t.Helper()
 	p := mustBeginPass(t, l, e.Name, process)
 	p.Whole, p.HoldBack = whole, e.HoldBack
-	s := &sender{book: &Book{config: Config{Timeout: time.Minute}, ledger: l}, export: e}
-	_, _ = s.walk(t.Context(), t.Context(), p)
+	s := delivery.NewSender(&delivery.Desk{Timeout: time.Minute, Ledger: l}, e.receiver())
+	_, _ = s.Walk(t.Context(), t.Context(), p)
 	must.OK(t, l.EndPass(t.Context(), p, false, 0))
 }
 
@@ -553,18 +554,4 @@ func TestACloseInAClaimLeavesNoNotice(t *testing.T) {
 			t.Errorf("delivered: %+v", listOf(t, l, DeliveryQuery{}))
 		}
 	})
-}
-
-// A receiver that is away for a moment has refused nothing: the batch is sent again as a whole, and not in halves.
-func TestAFailureForAMomentIsNoRefusal(t *testing.T) {
-	t.Parallel()
-	away, calls := errors.New("connection refused"), 0
-	s := &sender{book: &Book{config: Config{Timeout: time.Minute}}, export: Export{Timeout: time.Minute, Send: func(context.Context, []Increment) error {
-		calls++
-		return away
-	}}}
-	refused, err := s.send(t.Context(), new(ledger.Pass), make([]ledger.Increment, 4))
-	check.Is(t, "sending", err, away)
-	check.Equal(t, "refused", refused, 0)
-	check.Equal(t, "calls", calls, 1)
 }

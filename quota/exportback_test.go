@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
@@ -52,17 +53,17 @@ func TestAPassThatTheLedgerBreaksOff(t *testing.T) {
 		mustOpenExport(t, l, beginning)
 		export := e.billing()
 		export.Every = time.Hour
-		s := &sender{book: b, export: export, opened: true}
+		s := delivery.NewSender(&b.delivery, export.receiver())
 		spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 5)
 		mustFlushBook(t, b)
 		for n := range 8 {
 			a.sentFails.Store(n < 7)
-			s.turn(t.Context(), t.Context())
+			s.Work(t.Context(), t.Context())
 			check.Equal(t, "passes that began", a.began.Load(), int64(n+1))
 		}
 		check.Equal(t, "the engine has what the ledger has", e.equals(t, l), true)
 		check.Equal(t, "repeats, of one increment that it knew", e.repeat, 7)
-		s.turn(t.Context(), t.Context())
+		s.Work(t.Context(), t.Context())
 		check.Equal(t, "questions before the next pass is due", a.refused.Load(), 1)
 	})
 }

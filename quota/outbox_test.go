@@ -331,32 +331,6 @@ func TestChannelsOpenAndEnd(t *testing.T) {
 	})
 }
 
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	c := courier{channel: Channel{Backoff: 5 * time.Second, Attempts: 20}}
-	for _, tt := range []struct {
-		name     string
-		attempts int
-		err      error
-		min, max time.Duration
-		verdict  ledger.Verdict
-	}{
-		{"the first", 1, errors.New("x"), 2500 * time.Millisecond, 7500 * time.Millisecond, ledger.Failed},
-		{"the third", 3, errors.New("x"), 10 * time.Second, 30 * time.Second, ledger.Failed},
-		{"a late one", 19, errors.New("x"), 3 * time.Hour, 9 * time.Hour, ledger.Failed},
-		{"the last", 20, errors.New("x"), 0, 9 * time.Hour, ledger.Dead},
-		{"refused for good", 1, fmt.Errorf("w: %w", &DeliveryError{Permanent: true}), 0, time.Hour, ledger.Dead},
-		{"asked to wait", 1, &DeliveryError{RetryAfter: time.Hour}, time.Hour, time.Hour, ledger.Failed},
-		{"asked to wait for years", 1, &DeliveryError{RetryAfter: 1 << 62}, 24 * time.Hour, 24 * time.Hour, ledger.Failed},
-	} {
-		for range 50 {
-			if s := c.judge(&ledger.Delivery{Attempts: tt.attempts}, tt.err); s.Pause < tt.min || s.Pause > tt.max || s.Verdict != tt.verdict {
-				t.Errorf("%s: %+v", tt.name, s)
-			}
-		}
-	}
-}
-
 func TestChannelsAndExportsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	deliver := func(context.Context, Notice) error { return nil }

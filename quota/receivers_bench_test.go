@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
@@ -22,7 +23,7 @@ func BenchmarkExportPass(b *testing.B) {
 		b.Fatal(err)
 	}
 	export := Export{Name: "billing", Batch: maxBatch, Timeout: time.Minute, Send: func(context.Context, []Increment) error { return nil }}
-	s := &sender{book: &Book{config: Config{Timeout: time.Minute}, ledger: l}, export: export}
+	s := delivery.NewSender(&delivery.Desk{Timeout: time.Minute, Ledger: l}, export.receiver())
 	for _, changed := range []bool{true, false} {
 		b.Run(fmt.Sprint("changed=", changed), func(b *testing.B) {
 			for n := 0; b.Loop(); n++ {
@@ -43,7 +44,7 @@ func BenchmarkExportPass(b *testing.B) {
 					b.Fatal(ok, err)
 				}
 				p.Whole = false
-				if refused, err := s.walk(b.Context(), b.Context(), p); err != nil || refused != 0 {
+				if refused, err := s.Walk(b.Context(), b.Context(), p); err != nil || refused != 0 {
 					b.Fatal(err)
 				}
 				if err := l.EndPass(b.Context(), p, true, 0); err != nil {

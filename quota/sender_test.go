@@ -20,29 +20,6 @@ import (
 	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
 
-// A receiver that says how long to wait is not asked sooner, whatever the jitter of the pauses between passes.
-func TestPausesOfExports(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name     string
-		failures int
-		err      error
-		min, max time.Duration
-	}{
-		{"the first", 1, errors.New("x"), minRetry / 2, minRetry * 3 / 2},
-		{"a late one", 100, errors.New("x"), maxRetry / 2, maxRetry * 3 / 2},
-		{"asked to wait", 1, &DeliveryError{RetryAfter: time.Hour}, time.Hour, time.Hour},
-		{"asked to wait for years", 1, &DeliveryError{RetryAfter: 1 << 62}, maxRetryAfter, maxRetryAfter},
-	} {
-		s := &sender{failures: tt.failures, export: Export{Every: maxRetry}}
-		for range 50 {
-			if pause := s.pause(tt.err); pause < tt.min || pause > tt.max {
-				t.Errorf("%s: %v", tt.name, pause)
-			}
-		}
-	}
-}
-
 // turnless is a ledger that is asked for turns, and does not answer.
 type turnless struct{ ledger.Ledger }
 

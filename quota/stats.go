@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// pendingEvery is how often it is counted what waits for receivers, and mostPending how far.
+	// pendingEvery is how often it is counted what waits for receivers.
 	pendingEvery = 30 * time.Second
-	mostPending  = 100_000
 )
 
 // stats are what a book counts for metrics, beside what its parts count themselves.
@@ -48,36 +47,21 @@ func (b *Book) countPending(ctx context.Context) {
 	b.stats.counted.Store(time.Now().Unix())
 	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	defer cancel()
-	for _, c := range b.couriers.all {
-		if n, err := b.ledger.Waiting(ctx, c.channel.Name, mostPending); err == nil {
-			c.pending.Store(n)
-		}
-	}
-	for _, s := range b.senders.all {
-		if n, err := b.ledger.Pending(ctx, s.export.Name, mostPending); err == nil {
-			s.pending.Store(n)
-		}
-	}
+	b.delivery.Count(ctx)
 }
 
 // numbers returns what the book has counted: see [store.Registry.AddLedger].
 func (b *Book) numbers() store.LedgerStats {
 	all := store.LedgerStats{
 		Accounts: b.table.entries.Load(), Unwritten: b.table.dirty.Load(),
-		Units:   make(map[string]store.LedgerUnits),
-		Notices: make(map[string]store.Deliveries), Exports: make(map[string]store.Deliveries),
+		Units: make(map[string]store.LedgerUnits),
 	}
+	all.Notices, all.Exports = b.delivery.Numbers()
 	b.rules.limits.Range(func(name, limit any) bool {
 		k := limit.(*kept)
 		all.Units[name.(string)] = store.LedgerUnits{Granted: k.granted.Load(), Denied: k.denied.Load()}
 		return true
 	})
-	for _, c := range b.couriers.all {
-		all.Notices[c.channel.Name] = store.Deliveries{Done: c.delivered.Load(), Pending: c.pending.Load()}
-	}
-	for _, s := range b.senders.all {
-		all.Exports[s.export.Name] = store.Deliveries{Done: s.accepted.Load(), Pending: s.pending.Load()}
-	}
 	b.stats.mu.Lock()
 	all.Differences = maps.Clone(b.stats.differences)
 	b.stats.mu.Unlock()

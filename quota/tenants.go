@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/terms"
 )
@@ -266,7 +267,7 @@ func (t *tenants) listen(ctx context.Context) {
 		t.deaf.Store(true)
 		select {
 		case <-ctx.Done():
-		case <-time.After(around(pause)):
+		case <-time.After(delivery.Around(pause)):
 		}
 	}
 }
