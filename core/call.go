@@ -1,9 +1,11 @@
 package core
 
 import (
+	"context"
 	"sync"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -17,10 +19,9 @@ type call struct {
 	refused []refusal        // by limits in shadow mode, without asking the store
 	exact   bool             // in an outage, a cost above the share of this process does not fit
 
-	some  bool          // of a catalog: see takeSome
-	apart bool          // each check is charged by itself
-	how   []uint8       // how each limit is asked
-	most  time.Duration // how long the store may take, if less than the limiter's timeout; 0 for no bound
+	most    time.Duration // how long the store may take, if less than the limiter's timeout; 0 for no bound
+	entries []seam.Entry  // of a catalog, which each check is for: see takeEntries; nil for other limiters
+	apart   bool          // each of them is charged by itself
 
 	outage    *call         // what was decided without the store, or nil
 	by        Store         // that decided it in place of the limiter's; nil if none did
@@ -47,20 +48,36 @@ func (c *call) add(l *limit, rule *Rule, key []byte, cost int64) {
 	c.results = append(c.results, Result{})
 }
 
+// take has a store decide the checks.
+func (c *call) take(ctx context.Context, from Store) error {
+	if c.entries != nil {
+		return c.takeEntries(ctx, from)
+	}
+	return from.Take(ctx, c.checks, c.results)
+}
+
+// bound returns how long a store may take.
+func (c *call) bound(timeout time.Duration) time.Duration {
+	if c.most > 0 {
+		return min(timeout, c.most)
+	}
+	return timeout
+}
+
 // release returns c to the pool.
 func (c *call) release() {
-	c.forget()
+	c.Forget()
 	calls.Put(c)
 }
 
-// forget prepares c for the next decision. Room that long keys have taken is not kept.
-func (c *call) forget() {
+// Forget prepares c for the next decision. Room that long keys have taken is not kept.
+func (c *call) Forget() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
 	}
-	c.keys, c.exact, c.by = c.keys[:0], false, nil
-	if c.some {
-		c.some, c.apart, c.how, c.most = false, false, c.how[:0], 0
+	c.keys, c.exact, c.by, c.most = c.keys[:0], false, nil, 0
+	if c.entries != nil {
+		c.entries, c.apart = nil, false
 	}
 	c.checkTime, c.waitTime = 0, 0
 	if c.reading.Request != nil {
@@ -103,7 +120,7 @@ func (c *call) withoutStore() *call {
 		c.outage = calls.Get().(*call)
 	}
 	c.outage.keys, c.outage.by = c.outage.keys[:0], nil
-	c.outage.some, c.outage.apart, c.outage.how = c.some, c.apart, c.outage.how[:0]
+	c.outage.entries, c.outage.apart = nil, c.apart
 	c.outage.reset()
 	return c.outage
 }

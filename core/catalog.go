@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -10,109 +9,39 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A catalog is a limiter of any number of limits, of which each call says which to ask, for which
-// keys and at which costs. It is for services that decide for others: see adapter.Catalog. Everything
+// A catalog is a limiter of any number of limits, of which each question says which to ask, for which
+// keys and at which costs: see seam.Ask.Entries. It is for services that decide for others. Everything
 // that a decision is and does comes with it: outages, observers, headers.
 
-// How one limit of a catalog is asked; bits.
-const (
-	askAnyOf = 1 << iota // denies only if all that are asked so deny
-	askSpent             // the units are spent: they are charged even if the limit has no room for them
-)
-
-// newCatalog returns a catalog. It takes the place of the one before, unless that is nil: that one
-// still decides what has begun.
-func newCatalog(config Config, before *Limiter) (*Limiter, error) {
-	limits := make([]Limit, len(config.Limits))
-	for i, limit := range config.Limits {
-		guarding, err := limit.guarding()
-		if err != nil {
-			return nil, err
-		}
-		limits[i] = guarding
-	}
-	config.Limits, config.catalog = limits, true
-	if before != nil && config.Store.Registry().Root() != before.shared.Registry {
-		return nil, errors.New("weblimit: a catalog can't change its store")
-	}
-	l, err := build(config, before)
-	if err != nil {
-		return nil, err
-	}
-	if before == nil {
-		err = l.declare()
-	} else {
-		var stores exchanges
-		stores.add(before, l)
-		err = stores.apply()
-	}
-	if err != nil {
-		return nil, err
-	}
-	l.introduce(l)
-	return l, nil
-}
-
-// asking is a call of some limits of a catalog.
-type asking struct {
-	ctx    context.Context
-	most   time.Duration // how long the store may take, if less than the limiter's timeout; 0 for no bound
-	apart  bool          // each check is charged by itself
-	number int
-
-	// ask writes key and cost of the i-th check, and its rule if that is not the limit's own. It
-	// returns the limit's place in Config.Limits, and how it is asked.
-	ask func(i int, check *Check) (place int, how uint8)
-}
-
-// decideSome decides some limits of a catalog together. A check whose cost is 0 is denied if nothing
-// remains. If the call is denied, it charges nothing, but for units that are spent and for checks
-// apart.
-func (l *Limiter) decideSome(ctx context.Context, most time.Duration, apart bool, n int, ask func(int, *Check) (int, uint8), d *Decision) {
-	d.limiter, d.binding = l, -1
-	c := l.callSome(asking{ctx, most, apart, n, ask})
-	defer c.release()
-	l.decideNow(ctx, c, subject{ctx: ctx}, d)
-	l.final(subject{ctx: ctx}, c, d)
-}
-
-func (l *Limiter) callSome(a asking) *call {
+// askEntries asks limits of a catalog. A check whose cost is 0 is denied if nothing remains. If the
+// question is denied, it charges nothing, but for units that are spent and for entries apart.
+func (l *Limiter) askEntries(q *asked) *call {
 	c := calls.Get().(*call)
-	c.some, c.apart, c.most = true, a.apart, a.most
-	for i := range a.number {
-		var check Check
-		place, how := a.ask(i, &check)
-		limit := &l.limits[place]
-		if check.Rule == nil {
-			check.Rule = &limit.rule
+	c.entries, c.apart = q.Entries, q.Apart
+	for i := range q.Entries {
+		e := &q.Entries[i]
+		limit, rule := &l.limits[e.Limit], e.Rule
+		if rule == nil {
+			rule = &limit.rule
 		}
 		start := len(c.keys)
-		c.keys = keyfuncs.AppendKey(c.keys, string(check.Key))
-		c.add(limit, check.Rule, c.keys[start:len(c.keys):len(c.keys)], check.Cost)
-		c.how = append(c.how, how)
+		c.keys = keyfuncs.AppendKey(c.keys, string(e.Key))
+		c.add(limit, rule, c.keys[start:len(c.keys):len(c.keys)], e.Cost)
 	}
 	return c
 }
 
-// take has a store decide the checks of a call.
-func (c *call) take(ctx context.Context, from Store) error {
-	if !c.some {
-		return from.Take(ctx, c.checks, c.results)
-	}
-	return c.takeSome(ctx, from)
-}
-
-// takeSome is take for some limits of a catalog. A check that is charged by itself is in shadow mode
+// takeEntries is take for limits of a catalog. A check that is charged by itself is in shadow mode
 // for the store, which then charges it if it fits, whatever the others say.
-func (c *call) takeSome(ctx context.Context, from Store) error {
+func (c *call) takeEntries(ctx context.Context, from Store) error {
 	alternatives := 0
-	for _, how := range c.how {
-		if how&askAnyOf != 0 {
+	for i := range c.entries {
+		if c.entries[i].AnyOf {
 			alternatives++
 		}
 	}
 	for i := range c.checks {
-		c.checks[i].Shadow = c.limits[i].shadow || c.apart || alternatives > 1 && c.how[i]&askAnyOf != 0
+		c.checks[i].Shadow = c.limits[i].shadow || c.apart || alternatives > 1 && c.entries[i].AnyOf
 	}
 	err := from.Take(ctx, c.checks, c.results)
 	fitting := false // one of the alternatives
@@ -122,7 +51,7 @@ func (c *call) takeSome(ctx context.Context, from Store) error {
 		if err == nil && check.Cost == 0 && r.Remaining == 0 {
 			r.Allowed, r.RetryAfter = false, max(r.Window, time.Microsecond)
 		}
-		fitting = fitting || (r.Allowed || check.Shadow) && c.how[i]&askAnyOf != 0
+		fitting = fitting || (r.Allowed || check.Shadow) && c.entries[i].AnyOf
 	}
 	if err != nil {
 		return err
@@ -130,7 +59,7 @@ func (c *call) takeSome(ctx context.Context, from Store) error {
 	denied := false
 	for i := range c.checks {
 		check := &c.checks[i]
-		check.Shadow = check.Shadow || fitting && c.how[i]&askAnyOf != 0 // judged, and not enforced
+		check.Shadow = check.Shadow || fitting && c.entries[i].AnyOf // judged, and not enforced
 		denied = denied || !check.Shadow && !c.results[i].Allowed
 	}
 	c.correct(ctx, from, denied)
@@ -144,7 +73,7 @@ func (c *call) correct(ctx context.Context, from Store, denied bool) {
 	var back, spent correction
 	for i := range c.checks {
 		check, r := &c.checks[i], &c.results[i]
-		spends := c.how[i]&askSpent != 0 && check.Cost > 0
+		spends := c.entries[i].Spent && check.Cost > 0
 		switch {
 		case r.Charged && denied && !c.apart && !spends:
 			back.add(c, i)
@@ -178,12 +107,10 @@ func (k *correction) apply(ctx context.Context, c *call, how func(context.Contex
 	}
 }
 
-// giveBackSome gives units back to some limits of a catalog, at most what is used. The results say
-// what is left then.
-func (l *Limiter) giveBackSome(ctx context.Context, most time.Duration, n int, ask func(int, *Check) (int, uint8)) ([]Result, error) {
-	c := l.callSome(asking{ctx, most, true, n, ask})
-	defer c.release()
-	bounded := within(ctx, c.bound(l.timeout))
+// giveBack gives the costs of entries back, at most what is used. The results say what is left then.
+func (t *together) giveBack(ctx context.Context) error {
+	l, c := t.now[0], t.joint
+	bounded := within(ctx, t.timeout)
 	defer bounded.release()
 	err := l.store.Peek(bounded, c.checks, c.results) // for the time by the store's clock
 	if err == nil {
@@ -202,13 +129,6 @@ func (l *Limiter) giveBackSome(ctx context.Context, most time.Duration, n int, a
 			l.settled(Settlement{Rule: check.Rule, Shadow: c.limits[i].shadow, Units: -check.Cost, Err: err, check: check})
 		}
 	}
-	return slices.Clone(c.results), err
-}
-
-// bound returns how long a store may take.
-func (c *call) bound(timeout time.Duration) time.Duration {
-	if c.most > 0 {
-		return min(timeout, c.most)
-	}
-	return timeout
+	t.asks[0].Results = slices.Clone(c.results)
+	return err
 }

@@ -47,7 +47,7 @@ func (c *common) add(l *Limiter) {
 
 // over reports whether a limiter has ended, and nobody waits in it.
 func (l *Limiter) over() bool {
-	return l.live != nil && l.live.ended.Load() && l.now().waitlist.waiting() == 0
+	return l.Ended() && l.now().waitlist.waiting() == 0
 }
 
 // drain is Limiter.Drain for all limiters of a shared configuration.

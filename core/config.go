@@ -90,9 +90,12 @@ type Config struct {
 	// Defaults to "".
 	Version string
 
+	// MayEnd says that the code that asks [Policies] for a limiter looks for [Limiter.Ended] afterwards, so
+	// that the policy can be removed while the limiter is in use. [New] does not read it. Defaults to false.
+	MayEnd bool
+
 	common  *common // what several limiters of this configuration share, or nil
 	catalog bool    // calls say which limits to ask, of any number
-	mayEnd  bool    // whoever asks Policies for a limiter notices that it has ended, when its policy is removed
 }
 
 // Clone returns a copy of c that shares no slice and no map with it, for code that keeps a Config.

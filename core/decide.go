@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 
+	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -15,7 +16,7 @@ import (
 // applies to, takes no round trip.
 func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 	var d Decision
-	l.decideRequest("", r, &d, nil)
+	l.decideRequest(nil, "", r, &d, nil)
 	return d
 }
 
@@ -23,18 +24,24 @@ func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 // it will stay: each copy of one costs as much as making its key. d must be a zero Decision.
 //
 // room is for the results of more than one limit, if there is enough of it: else they are
-// one allocation more.
-func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
-	c := calls.Get().(*call)
-	l.decideIn(c, adapter, r, d, room)
-	calls.Put(c) // unless a function of the application panics
+// one allocation more. in is memory that the adapter keeps, or nil.
+func (l *Limiter) decideRequest(in *seam.Scratch, adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
+	if in == nil {
+		c := calls.Get().(*call)
+		l.decideIn(c, adapter, r, d, room)
+		calls.Put(c) // unless a function of the application panics
+		return
+	}
+	if in.Memory == nil {
+		in.Memory = new(call)
+	}
+	l.decideIn(in.Memory.(*call), adapter, r, d, room)
 }
 
-// decideIn is decideRequest in a *call that is empty, and is so again afterwards, unless a function of
+// decideIn is decideRequest in a call that is empty, and is so again afterwards, unless a function of
 // the application panics.
-func (l *Limiter) decideIn(in any, adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
+func (l *Limiter) decideIn(c *call, adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
 	l = l.now()
-	c := in.(*call)
 	looking := l.advisor.looks.Load() < adviceLooks
 	if looking {
 		l.advisor.look(l, r)
@@ -57,7 +64,7 @@ func (l *Limiter) decideIn(in any, adapter string, r keyfuncs.Request, d *Decisi
 		l.advisor.lookBack(l, r, c, d)
 	}
 	l.final(subject{request: r, adapter: adapter}, c, d)
-	c.forget()
+	c.Forget()
 }
 
 // bypasses reports whether Config.Bypass lets a request through.
@@ -236,8 +243,8 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 
 func (l *Limiter) askStore(ctx context.Context, c *call) error {
 	if m, ok := l.store.(*Memory); ok {
-		if c.some {
-			return c.takeSome(ctx, m)
+		if c.entries != nil {
+			return c.takeEntries(ctx, m)
 		}
 		return m.Take(ctx, c.checks, c.results)
 	}

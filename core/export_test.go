@@ -35,9 +35,6 @@ const AdviceLooks = adviceLooks
 // MaxTiers is how many tiers' rules a limit keeps.
 const MaxTiers = maxTiers
 
-// LowerRule is the rule of requests for which the condition of KeepFree does not hold.
-func (l Limit) LowerRule() (Rule, error) { return l.lowerRule() }
-
 // Reserved reports whether something was charged that may still change.
 func (d *Decision) Reserved() bool { return d.held != nil }
 

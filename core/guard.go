@@ -45,18 +45,17 @@ func (l Limit) guarding() (Limit, error) {
 // givenKey is the key of limits whose key a handler gives: no request has one.
 var givenKey = keyfuncs.Custom("given", func(keyfuncs.Request) string { return "" })
 
-// guard returns a limiter of these limits for handlers.
-func (c *Config) guard(limits []Limit) (*Limiter, error) {
-	config := *c
-	config.Limits = make([]Limit, len(limits))
+// guardingAll returns limits for handlers.
+func guardingAll(limits []Limit) ([]Limit, error) {
+	all := make([]Limit, len(limits))
 	for i, limit := range limits {
 		guarding, err := limit.guarding()
 		if err != nil {
 			return nil, err
 		}
-		config.Limits[i] = guarding
+		all[i] = guarding
 	}
-	return New(config)
+	return all, nil
 }
 
 // decideGuard is AllowKey for a handler of an adapter: a request that Config.Bypass lets through

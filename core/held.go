@@ -3,20 +3,9 @@ package core
 import (
 	"bytes"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/seam"
 )
-
-// held is adapter.Held, where its fields are described: the types are identical.
-type held = struct {
-	Rule     Rule
-	Key      []byte
-	Once     []byte
-	Cost     int64
-	Estimate bool
-	Result   Result
-
-	Told  bool
-	Spent int64
-}
 
 // hold lists what a decision has charged, for a settlement that may come from elsewhere. If it was only
 // peeked at, that is what it would charge.
@@ -27,7 +16,7 @@ func hold(q *asked, c *call, peek bool) {
 			continue
 		}
 		_, given := costFor(q, check.Rule.Name)
-		q.Held = append(q.Held, held{
+		q.Held = append(q.Held, seam.Held{
 			Rule: *check.Rule, Key: bytes.Clone(check.Key), Once: bytes.Clone(check.Once), Cost: check.Cost,
 			Estimate: given || c.limits[i].estimate, Result: *r,
 		})
@@ -35,7 +24,7 @@ func hold(q *asked, c *call, peek bool) {
 }
 
 // settleHeld settles what was held at a time, as the end of its request does: see adapter.Settle.
-func settleHeld(l *Limiter, all []held, age time.Duration, refund bool, o Outcome) {
+func settleHeld(l *Limiter, all []seam.Held, age time.Duration, refund bool, o Outcome) {
 	l = l.now()
 	r := &reservation{limiter: l, store: l.store, shared: l.shared, began: time.Now().Add(-age)}
 	r.charges = make([]charge, len(all))

@@ -32,19 +32,6 @@ func (l Limit) KeepFree(fraction float64, cond keyfuncs.Condition) Limit {
 	return l
 }
 
-// lowerRule is [Limit.Rule] for the lower class of a limit with [Limit.KeepFree]. It is
-// an error without KeepFree. It is for tests of a store.
-func (l Limit) lowerRule() (Rule, error) {
-	r, err := l.Rule()
-	if err != nil {
-		return Rule{}, err
-	}
-	if l.keepFree == nil {
-		return Rule{}, fmt.Errorf("weblimit: limit %q: it has no lower class without KeepFree", l.name)
-	}
-	return l.keepFree.lower(&r, l.cost), nil
-}
-
 // keepFree holds the arguments of KeepFree.
 type keepFree struct {
 	fraction float64

@@ -129,7 +129,4 @@ func TestReservesThatCanNotWork(t *testing.T) {
 			t.Errorf("%s: error %v, want one that says %q", tt.name, err, tt.want)
 		}
 	}
-	if _, err := everyone(10).LowerRule(); err == nil {
-		t.Error("a limit without KeepFree has a lower class")
-	}
 }

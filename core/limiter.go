@@ -85,17 +85,38 @@ type limit struct {
 
 // New returns a limiter, or an error that says which part of the configuration can't work. It
 // does not talk to the store, so it succeeds while the store is down.
-func New(config Config) (*Limiter, error) {
-	l, err := build(config, nil)
-	if err != nil {
+func New(config Config) (*Limiter, error) { return newLimiter(config, making{}) }
+
+// newLimiter is New for all kinds of limiters.
+func newLimiter(config Config, how making) (_ *Limiter, err error) {
+	if how.Keyless {
+		if config.Limits, err = guardingAll(config.Limits); err != nil {
+			return nil, err
+		}
+	}
+	config.catalog = how.Catalog
+	if how.Next != nil && config.Store != nil && config.Store.Registry().Root() != how.Next.shared.Registry {
+		return nil, errors.New("weblimit: a catalog can't change its store")
+	}
+	decides, err := build(config, how.Next)
+	if err != nil || how.Check {
 		return nil, err
 	}
-	if err := l.declare(); err != nil {
+	if err := decides.declare(how.Next); err != nil {
 		return nil, err
 	}
-	l.introduce(l)
+	if how.Remote != nil {
+		decides.askRemotely(how.Remote)
+	}
+	l := decides
+	if how.Live {
+		l = liveFrom(decides, how.Refused)
+	}
+	decides.introduce(l)
 	config.common.add(l)
-	l.advisor.builtWhileServing()
+	if !how.Live && !how.Catalog && how.Remote == nil { // these come with the names in requests
+		l.advisor.builtWhileServing()
+	}
 	return l, nil
 }
 
@@ -167,8 +188,13 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 	return l, nil
 }
 
-// declare tells the stores of the limits.
-func (l *Limiter) declare() error {
+// declare tells the stores of the limits, in place of those of before, unless that is nil.
+func (l *Limiter) declare(before *Limiter) error {
+	if before != nil {
+		var stores exchanges
+		stores.add(before, l)
+		return stores.apply()
+	}
 	for i, d := range l.declared {
 		if err := d.to.Register(d.all...); err != nil {
 			if i > 0 { // the second is that of Config.Fallback

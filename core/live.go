@@ -14,7 +14,7 @@ import (
 type live struct {
 	current atomic.Pointer[Limiter]
 	refused atomic.Bool // the last change was refused; see Stats.Refused
-	ended   atomic.Bool // nobody replaces it any more; see adapter.Ended
+	ended   atomic.Bool // nobody replaces it any more; see Limiter.Ended
 
 	mu       sync.Mutex
 	adapters []suitor // that ask the limiter. Guarded by mu.
@@ -59,28 +59,37 @@ func (l *Limiter) goOn(before *Limiter) {
 	l.advisor.inspects.Store(before.advisor.inspects.Load())
 }
 
-// newLive is New for a limiter that replace can change. Observers are told of it once.
-func newLive(config Config) (*Limiter, error) {
-	first, err := build(config, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := first.declare(); err != nil {
-		return nil, err
-	}
+// liveFrom returns a limiter that decides by first until replace changes that.
+func liveFrom(first *Limiter, refused bool) *Limiter {
 	l := &Limiter{live: new(live)}
 	l.live.current.Store(first)
-	first.introduce(l)
-	config.common.add(l)
-	return l, nil
+	l.live.refused.Store(refused)
+	return l
 }
+
+// Ended reports whether the policy of the limiter was removed, for code that asks [Policies] with
+// Config.MayEnd: it is to ask for another limiter. One that has ended still decides, by its last
+// configuration, what was asked before.
+func (l *Limiter) Ended() bool { return l.live != nil && l.live.ended.Load() }
 
 // replace gives live limiters other configurations: all of them, or none if there is an error. Each
 // keeps its store and observers, its waiting requests, the warnings that were sent, and what clients
 // have used under limits of the same name. A limiter whose configuration has no limits ends: the store
 // forgets its declarations. The caller makes sure that nothing else replaces the same limiters
-// meanwhile.
-func replace(limiters []*Limiter, configs []Config) error {
+// meanwhile. Without configurations nothing changes but whether a change is refused.
+func replace(limiters []*Limiter, configs []Config, refused bool) error {
+	if len(configs) > 0 {
+		if err := exchangeAll(limiters, configs); err != nil {
+			return err
+		}
+	}
+	for _, l := range limiters {
+		l.live.refused.Store(refused)
+	}
+	return nil
+}
+
+func exchangeAll(limiters []*Limiter, configs []Config) error {
 	next := make([]*Limiter, len(limiters))
 	var stores exchanges
 	for i, l := range limiters {

@@ -127,11 +127,11 @@ func (c *LoadConfig) validate() error {
 //	defer load.BeginKey("user:42").End()
 func (l *Load) BeginKey(key string) *Work {
 	var room [256]byte // for the longest key
-	return &l.begin(keyfuncs.AppendKey(room[:0], key)).Work
+	return l.begin(keyfuncs.AppendKey(room[:0], key))
 }
 
-// beginRequest is BeginKey for adapters; see adapter.Begin.
-func (l *Load) beginRequest(r keyfuncs.Request) *requestWork {
+// Begin is BeginKey for a request: what the adapters' Measure is built on.
+func (l *Load) Begin(r keyfuncs.Request) *Work {
 	var room [256]byte
 	key, presence := l.config.By.Append(room[:0], r)
 	if presence != keyfuncs.Present { // several values are counted as none
@@ -140,8 +140,8 @@ func (l *Load) beginRequest(r keyfuncs.Request) *requestWork {
 	return l.begin(key)
 }
 
-func (l *Load) begin(key []byte) *requestWork {
-	w := &requestWork{Work{load: l, client: uint8(maphash.Bytes(l.seed, key)), since: time.Now()}}
+func (l *Load) begin(key []byte) *Work {
+	w := &Work{load: l, client: uint8(maphash.Bytes(l.seed, key)), since: time.Now()}
 	l.working[w.client].Add(1)
 	return w
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weblimit/weblimit/internal/seam"
 )
 
 // need is a value of a framework that a key or condition reads; see keyfuncs.Func.Needing.
@@ -29,6 +31,12 @@ func (l *Limiter) needAll(name string, limit *limit) {
 	if limit.keepFree != nil {
 		l.need(whose, limit.keepFree.upper.Needs())
 	}
+}
+
+// join is suits for an adapter, and tells it what it needs to know.
+func (l *Limiter) join(adapter string, offers []string) (seam.Facts, error) {
+	limits := func() int { return len(l.now().limits) }
+	return seam.Facts{Limits: limits, Live: l.live != nil, Settles: l.live != nil || l.follows}, l.suits(adapter, offers)
 }
 
 // suits returns an error if the requests of an adapter lack a value that the limiter needs.

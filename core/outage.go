@@ -78,8 +78,8 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 			reason = ReasonOutageLocal
 			local.add(limit, c.checks[i].Rule, c.checks[i].Key, c.checks[i].Cost)
 			local.checks[len(local.checks)-1].Once = c.checks[i].Once
-			if c.some {
-				local.how = append(local.how, c.how[i])
+			if c.entries != nil {
+				local.entries = append(local.entries, c.entries[i])
 			}
 		}
 	}

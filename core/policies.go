@@ -11,6 +11,8 @@ type Policies interface {
 	// everything else of config that the policy does not set. It returns an error if it can't work with
 	// config, and one that is ErrNoPolicy if there is no such policy.
 	//
-	// The limiter changes with its policy. So it is for start-up: it stays as long as the Policies.
+	// The limiter changes with its policy. So it is for start-up, and stays as long as the Policies: its
+	// policy can't be removed. With config.MayEnd the policy can, and [Limiter.Ended] says that it was; that
+	// is for programs whose requests name the policy. Policies around others pass config on.
 	Limiter(config Config, name string) (*Limiter, error)
 }

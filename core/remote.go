@@ -8,48 +8,15 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// verdict is adapter.Verdict, where its fields are described: the types are identical.
-type verdict = struct {
-	Allowed    bool
-	Reason     Reason
-	RetryAfter time.Duration
-	Delay      time.Duration
-	Results    []LimitResult
-	What       string
-	Challenge  string
-	Status     int
-	Version    string
-	Err        error
-}
-
-// question is adapter.Question, where its fields are described: the types are identical.
-type question = struct {
-	Request keyfuncs.Request
-	Key     string
-	Cost    int64
-	Peek    bool
-}
-
 var errRemoteAtMost = errors.New("weblimit: a limiter of a service decides whole costs only")
 
 // remote asks somebody else to decide.
 type remote func(ctx context.Context, q question) (verdict, error)
 
-// newRemote is New for a limiter that asks somebody else. The limits of the configuration decide while
-// that one does not answer.
-func newRemote(config Config, ask func(ctx context.Context, q question) (verdict, error)) (*Limiter, error) {
-	l, err := build(config, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.declare(); err != nil {
-		return nil, err
-	}
+// askRemotely has somebody else decide. The limits of the configuration decide while that one does not answer.
+func (l *Limiter) askRemotely(ask remote) {
 	l.remote = ask
 	l.headers.policy, l.headers.varies = "", true // the rules are those of each answer
-	l.introduce(l)
-	config.common.add(l)
-	return l, nil
 }
 
 // decideRemotely has somebody else decide, or decides by the outage actions of the limiter's own

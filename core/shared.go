@@ -4,8 +4,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/internal/testclock"
 )
 
@@ -39,9 +39,9 @@ type sharedKey struct{}
 
 // sharedBy returns what the limiters of a store share.
 func sharedBy(s Store) *shared {
-	registry := s.Registry().Root()
+	registry, local := s.Registry().Root(), seam.Local(s)
 	return registry.Attach(sharedKey{}, func() any {
-		return &shared{Registry: registry, local: memstore.New(), start: time.Now()}
+		return &shared{Registry: registry, local: local, start: time.Now()}
 	}).(*shared)
 }
 

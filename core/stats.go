@@ -26,7 +26,7 @@ type Stats struct {
 // Stats returns the limiter's numbers. It does not ask a server. It is safe for concurrent use.
 func (l *Limiter) Stats() Stats {
 	refused, version := false, l.now().version
-	if l.live != nil && l.live.ended.Load() {
+	if l.Ended() {
 		version = ""
 	} else if l.live != nil {
 		refused = l.live.refused.Load()

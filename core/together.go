@@ -14,32 +14,14 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// asked is adapter.Ask, where its fields are described: the types are identical.
-type asked = struct {
-	Limiter   *Limiter
-	Request   keyfuncs.Request
-	Seen      keyfuncs.Request
-	Key       string
-	Cost      int64
-	HasCost   bool
-	Costs     map[string]int64
-	Operation []byte
-	Hold      bool
-
-	Decision  Decision
-	Delay     time.Duration
-	Held      []held
-	Unsettled bool
-}
-
-// operationTTL is how long the store remembers an operation of adapter.Ask, and operationRepeats how
+// operationTTL is how long the store remembers seam.Ask.Operation, and operationRepeats how
 // often it may be repeated.
 const (
 	operationTTL     = 10 * time.Minute
 	operationRepeats = 1000
 )
 
-// together is the working memory of several questions that are decided together.
+// together is the working memory of questions that are asked together.
 type together struct {
 	adapter string
 	timeout time.Duration // the shortest
@@ -54,34 +36,33 @@ type together struct {
 	looking []int // questions among the first ones of their limiter, that advice is made of
 }
 
-// decideTogether decides questions all or nothing; see adapter.Together. timeout bounds the
-// store's time, beside that of each limiter; 0 is no bound.
-func decideTogether(ctx context.Context, adapter string, timeout time.Duration, asks []asked) error {
-	t, err := newTogether(ctx, adapter, timeout, asks)
+// decideTogether asks questions together, by one call of the store that their limiters share, and decides
+// them all or nothing; see adapter.Together.
+func decideTogether(ctx context.Context, how seam.Call, asks []asked) error {
+	t, err := newTogether(ctx, how, asks)
 	if err != nil {
 		return err
 	}
 	defer t.release()
-	if t.denied {
-		t.conclude()
-		return nil
+	switch {
+	case how.Verb == seam.Peek:
+		return t.lookAhead(ctx)
+	case how.Verb == seam.GiveBack:
+		return t.giveBack(ctx)
+	case t.denied:
+	default:
+		if err := t.take(ctx); err != nil {
+			t.decideOutage(ctx, err)
+		} else {
+			t.distribute(ctx, false)
+		}
 	}
-	if err := t.take(ctx); err != nil {
-		t.decideOutage(ctx, err)
-	} else {
-		t.distribute(ctx, false)
-	}
-	t.conclude()
+	t.conclude(ctx)
 	return nil
 }
 
-// peekTogether is decideTogether without a charge, and without observers.
-func peekTogether(ctx context.Context, timeout time.Duration, asks []asked) error {
-	t, err := newTogether(ctx, "", timeout, asks)
-	if err != nil {
-		return err
-	}
-	defer t.release()
+// lookAhead decides without a charge, and without observers.
+func (t *together) lookAhead(ctx context.Context) error {
 	if !t.denied && len(t.joint.checks) > 0 {
 		bounded := within(ctx, t.timeout)
 		defer bounded.release()
@@ -95,8 +76,8 @@ func peekTogether(ctx context.Context, timeout time.Duration, asks []asked) erro
 }
 
 // newTogether asks all limits for their checks.
-func newTogether(ctx context.Context, adapter string, timeout time.Duration, asks []asked) (*together, error) {
-	t := &together{adapter: adapter, timeout: timeout, asks: asks}
+func newTogether(ctx context.Context, how seam.Call, asks []asked) (*together, error) {
+	t := &together{adapter: how.Adapter, timeout: how.Timeout, asks: asks}
 	if len(asks) == 1 {
 		t.calls, t.now = t.oneCall[:], t.oneNow[:]
 	} else {
@@ -141,6 +122,10 @@ func (t *together) ask(ctx context.Context, i int) error {
 	d := &q.Decision
 	*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
 	q.Delay, q.Held, q.Unsettled = 0, nil, false
+	if q.Entries != nil {
+		t.calls[i] = l.askEntries(q)
+		return nil
+	}
 	for name := range q.Costs {
 		if l.limitOf(name) == nil {
 			return &seam.AskError{Ask: i, Text: fmt.Sprintf("a cost for the limit %q, which is not one of those that decide", name)}
@@ -272,7 +257,7 @@ func (t *together) join() error {
 			}
 		}
 	}
-	if n := len(t.joint.checks) + marksOf(t.joint.checks); n > store.MaxChecks {
+	if n := len(t.joint.checks) + marksOf(t.joint.checks); n > store.MaxChecks && t.joint.entries == nil {
 		return &seam.AskError{Text: fmt.Sprintf("these limits count for %d, with each operation and each penalty for another: the most that is decided together is %d", n, store.MaxChecks)}
 	}
 	return nil
@@ -350,8 +335,8 @@ func (t *together) distribute(ctx context.Context, peek bool) {
 	}
 }
 
-// decideOutage decides each question by the outage actions of its limits. If one is denied, what
-// others were granted in place of the store is given back.
+// decideOutage decides each question by the outage actions of its limits. If one of several is denied,
+// what others were granted in place of the store is given back.
 func (t *together) decideOutage(ctx context.Context, err error) {
 	for i, c := range t.calls {
 		if c == nil {
@@ -365,7 +350,7 @@ func (t *together) decideOutage(ctx context.Context, err error) {
 		}
 	}
 	for _, c := range t.calls {
-		if !t.denied || c == nil || c.outage == nil || c.outage.by == nil {
+		if !t.denied || len(t.asks) == 1 || c == nil || c.outage == nil || c.outage.by == nil {
 			continue
 		}
 		bounded := within(ctx, t.timeout)
@@ -406,7 +391,7 @@ func (t *together) agree(peek bool) {
 }
 
 // conclude makes the decisions final.
-func (t *together) conclude() {
+func (t *together) conclude(ctx context.Context) {
 	for _, i := range t.looking {
 		t.now[i].advisor.lookBack(t.now[i], t.asks[i].Request, t.calls[i], &t.asks[i].Decision)
 	}
@@ -414,7 +399,11 @@ func (t *together) conclude() {
 	for i := range t.asks {
 		q := &t.asks[i]
 		s := subject{request: q.Seen, adapter: t.adapter}
-		if s.request == nil {
+		switch {
+		case s.request != nil:
+		case q.Entries != nil:
+			s.ctx = ctx
+		default:
 			s.ctx = context.Background()
 		}
 		t.now[i].final(s, t.calls[i], &q.Decision)

@@ -39,6 +39,12 @@ func (l Limit) Rule() (Rule, error) {
 	return r, nil
 }
 
+// forStore has whoever makes a limiter of the limit ask whether a store suits it.
+func (l Limit) forStore(suits func(Store) error) Limit {
+	l.suits = suits
+	return l
+}
+
 // suitsStore returns an error if the limit belongs to another store, such as that of a book.
 func (l *Limit) suitsStore(s Store) error {
 	if l.suits == nil {

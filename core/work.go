@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Work is a piece of work that a [Load] measures. Its method is safe for concurrent use.
+// Work is a piece of work that a [Load] measures. Its methods are safe for concurrent use.
 type Work struct {
 	load   *Load
 	client uint8
@@ -44,11 +44,8 @@ func (w *Work) pause() {
 	w.load.working[w.client].Add(-1)
 }
 
-// requestWork is a Work as adapters use it: a seam.Work.
-type requestWork struct{ Work }
-
 // Wait notes that the request waits for its client until Resume is called as often.
-func (w *requestWork) Wait() {
+func (w *Work) Wait() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waits++; w.waits == 1 && !w.ended {
@@ -57,7 +54,7 @@ func (w *requestWork) Wait() {
 }
 
 // Resume notes that a wait has ended.
-func (w *requestWork) Resume() {
+func (w *Work) Resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waits--; w.waits == 0 && !w.ended {
@@ -66,5 +63,5 @@ func (w *requestWork) Resume() {
 	}
 }
 
-// Forget ends the work and ignores how long it took.
-func (w *requestWork) Forget() { w.end() }
+// Forget ends the work and ignores how long it took, as when a handler takes over the connection.
+func (w *Work) Forget() { w.end() }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/clientkeys"
+	"github.com/weblimit/weblimit/internal/seam"
 )
 
 // actionRequest asks for an action on a client: Key is a key, or what it is made of, as for explain. Limit
@@ -42,7 +43,7 @@ func (h *Handler) serveReset(r *request) *problem {
 	return h.act(r, func(*actionRequest) (action, *problem) {
 		return action{"reset", func(ctx context.Context, checks []store.Check) error {
 			// A KeptError comes last: nothing else has failed then.
-			if err := localOf(h.config.Store).Reset(ctx, checks); err != nil {
+			if err := seam.Local(h.config.Store).Reset(ctx, checks); err != nil {
 				return errors.Join(err, withoutKept(h.config.Store.Reset(ctx, checks)))
 			}
 			return h.config.Store.Reset(ctx, checks)
@@ -53,7 +54,7 @@ func (h *Handler) serveReset(r *request) *problem {
 func (h *Handler) serveUnblock(r *request) *problem {
 	return h.act(r, func(*actionRequest) (action, *problem) {
 		return action{"unblock", func(ctx context.Context, checks []store.Check) error {
-			return errors.Join(localOf(h.config.Store).Unblock(ctx, checks), h.config.Store.Unblock(ctx, checks))
+			return errors.Join(seam.Local(h.config.Store).Unblock(ctx, checks), h.config.Store.Unblock(ctx, checks))
 		}}, nil
 	})
 }

@@ -13,10 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/browser"
-	"github.com/weblimit/weblimit/internal/seam"
 )
-
-var localOf = seam.Local.(func(core.Store) core.Store)
 
 // Handler serves the page and its API. It is safe for concurrent use.
 type Handler struct {

@@ -42,8 +42,8 @@ func TestRemovedPolicies(t *testing.T) {
 
 	from.put(limitsPerHour("b=5", "fixed=5"))
 	must.OK(t, set.Reload(t.Context()))
-	if !adapter.Ended(a) || adapter.Ended(b) {
-		t.Errorf("ended: a %v, b %v", adapter.Ended(a), adapter.Ended(b))
+	if !a.Ended() || b.Ended() {
+		t.Errorf("ended: a %v, b %v", a.Ended(), b.Ended())
 	}
 	if _, err := settings.Follow(set, "a"); !errors.Is(err, core.ErrNoPolicy) || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("a removed policy: %v", err)
@@ -59,7 +59,7 @@ func TestRemovedPolicies(t *testing.T) {
 
 	from.put(limitsPerHour("a=6", "b=5", "fixed=5"))
 	must.OK(t, set.Reload(t.Context()))
-	if !adapter.Ended(a) {
+	if !a.Ended() {
 		t.Error("a limiter that has ended goes on")
 	}
 	if d := follow("a").AllowKey(t.Context(), "k", 2); !d.Allowed { // 4 were used
@@ -72,8 +72,8 @@ func TestRemovedPolicies(t *testing.T) {
 	check.Is(t, "rolled back", check.ErrorOf(settings.Follow(set, "a")), core.ErrNoPolicy)
 
 	from.put(limitsPerHour("a=6"))
-	if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `"fixed" is in use`) || adapter.Ended(b) {
-		t.Errorf("the policy of an adapter was removed: %v; b ended: %v", err, adapter.Ended(b))
+	if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `"fixed" is in use`) || b.Ended() {
+		t.Errorf("the policy of an adapter was removed: %v; b ended: %v", err, b.Ended())
 	}
 }
 
@@ -130,8 +130,8 @@ func TestRemovedPoliciesOfAWrappedSet(t *testing.T) {
 			must.OK(t, set.Reload(t.Context()))
 			from.put(limitsPerHour("b=1", "fixed=5"))
 			must.OK(t, set.Reload(t.Context()))
-			if !adapter.Ended(a) || adapter.Ended(b) || b.AllowKey(t.Context(), "k", 2).Allowed {
-				t.Errorf("ended: a %v, b %v; or b does not follow its policy", adapter.Ended(a), adapter.Ended(b))
+			if !a.Ended() || b.Ended() || b.AllowKey(t.Context(), "k", 2).Allowed {
+				t.Errorf("ended: a %v, b %v; or b does not follow its policy", a.Ended(), b.Ended())
 			}
 			from.put(limitsPerHour("b=1"))
 			if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `"fixed" is in use`) {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
@@ -60,12 +60,12 @@ func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
 	if err != nil || tenant.Err() != nil {
 		return limit // core.New says what is wrong with it
 	}
-	limit = forStore(limit, func(s core.Store) error { return b.counts(&rule, s) })
+	limit = adapter.ForStore(limit, func(s core.Store) error { return b.counts(&rule, s) })
 	if !b.rules.keeps(&rule) || b.attached != nil {
 		return limit
 	}
 	if err := b.rules.expect(&rule, tenant.Kind()); err != nil {
-		return forStore(limit, func(core.Store) error { return err })
+		return adapter.ForStore(limit, func(core.Store) error { return err })
 	}
 	p := &perTenant{book: b, rule: rule, seed: maphash.MakeSeed()}
 	b.tenants.add(p)
@@ -80,9 +80,6 @@ func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
 		return p.limit(r.Context(), key)
 	})
 }
-
-// forStore has a limit ask whether the store of its limiter suits.
-var forStore = seam.ForStore.(func(core.Limit, func(core.Store) error) core.Limit)
 
 // counts returns an error for a limit of PerTenant whose use would not be in the book.
 func (b *Book) counts(rule *store.Rule, s core.Store) error {

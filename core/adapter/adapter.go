@@ -6,30 +6,12 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// What core offers to this package alone. Each function is asserted once, so that a call
-// takes an indirection and nothing else.
-var (
-	decide       = seam.Decide.(func(*core.Limiter, string, keyfuncs.Request, *core.Decision, []core.LimitResult))
-	newCall      = seam.NewCall.(func() any)
-	decideIn     = seam.DecideIn.(func(*core.Limiter, any, string, keyfuncs.Request, *core.Decision, []core.LimitResult))
-	limits       = seam.Limits.(func(*core.Limiter) int)
-	inProcess    = seam.InProcess.(func(*core.Limiter) bool)
-	settles      = seam.Settles.(func(*core.Limiter) bool)
-	reserved     = seam.Reserved.(func(*core.Decision) bool)
-	readsOutcome = seam.ReadsOutcome.(func(*core.Decision) bool)
-	reservation  = seam.Reservation.(func(*core.Decision) any)
-	suits        = seam.Suits.(func(*core.Limiter, string, []string) error)
-	isLive       = seam.Live.(func(*core.Limiter) bool)
-	begin        = seam.Begin.(func(*core.Load, keyfuncs.Request) seam.Work)
-)
-
 // Limiter is a core.Limiter as one adapter asks it. It is safe for concurrent use.
 type Limiter struct {
 	limiter *core.Limiter
 	name    string
-	limits  int
-	settles bool // some decisions reserve something; those of others need not be looked at
-	live    bool // limits change
+	limits  int // while facts.Live is not set
+	facts   seam.Facts
 }
 
 // New returns a limiter for an adapter of that name, such as "gin", by which observers know
@@ -37,10 +19,11 @@ type Limiter struct {
 // "*gin.Context" and "*http.Request", for keys and conditions of the framework; see [Key].
 // New panics if the limiter needs another.
 func New(limiter *core.Limiter, name string, offers ...string) *Limiter {
-	if err := suits(limiter, name, offers); err != nil {
+	facts, err := door.Join(limiter, name, offers)
+	if err != nil {
 		panic(err)
 	}
-	return &Limiter{limiter, name, limits(limiter), settles(limiter), isLive(limiter)}
+	return &Limiter{limiter, name, facts.Limits(), facts}
 }
 
 // Decide decides a request as [core.Limiter.Allow] does, and writes the decision to c, where
@@ -50,34 +33,33 @@ func New(limiter *core.Limiter, name string, offers ...string) *Limiter {
 // room is for the results of more than one limit; see Limits. Without enough room they are
 // one allocation more. Nothing else may use it, before or after.
 func (l *Limiter) Decide(r keyfuncs.Request, c *Context, room []core.LimitResult) {
-	decide(l.limiter, l.name, r, &c.Decision, room)
+	door.Decide(l.limiter, nil, l.name, r, &c.Decision, room)
 }
 
 // Scratch is working memory for [Limiter.DecideIn]. Its zero value is ready to use.
-type Scratch struct{ call any }
+type Scratch = seam.Scratch
 
 // DecideIn is Decide for adapters that keep memory for requests and use it again, as in a
 // [sync.Pool]: with a Scratch there, a decision need not get its working memory from another pool,
 // which takes as long as to hash a key. Nothing else may use s meanwhile, and after a panic it can't
 // be used again. What belongs to the request is not kept in s.
 func (l *Limiter) DecideIn(s *Scratch, r keyfuncs.Request, c *Context, room []core.LimitResult) {
-	if s.call == nil {
-		s.call = newCall()
-	}
-	decideIn(l.limiter, s.call, l.name, r, &c.Decision, room)
+	door.Decide(l.limiter, s, l.name, r, &c.Decision, room)
 }
 
 // Reserved reports whether the request was charged something that may still change: then
 // [core.Decision.Settle] must be called when the request ends, by a panic too. Otherwise
 // there is nothing to do.
-func (l *Limiter) Reserved(d *core.Decision) bool { return l.settles && reserved(d) }
+func (l *Limiter) Reserved(d *core.Decision) bool {
+	return l.facts.Settles && door.Reservation(d) != nil
+}
 
 // Limits returns how many results a decision can have, so that an adapter can allocate room
 // for several together with the Context. The limits of a [Live] limiter may be others by the time
 // that it decides: room that is too small costs an allocation, and nothing else.
 func (l *Limiter) Limits() int {
-	if l.live {
-		return limits(l.limiter)
+	if l.facts.Live {
+		return l.facts.Limits()
 	}
 	return l.limits
 }
@@ -87,6 +69,11 @@ func (l *Limiter) Limits() int {
 // server that starts further processes should refuse that.
 func (l *Limiter) InProcess() bool { return inProcess(l.limiter) }
 
+func inProcess(l *core.Limiter) bool { return l.Store().Registry().InProcess() }
+
 // ReadsOutcome reports whether Settle reads the outcome: otherwise an adapter need not find
 // out how the request ended.
-func ReadsOutcome(d *core.Decision) bool { return readsOutcome(d) }
+func ReadsOutcome(d *core.Decision) bool {
+	r := door.Reservation(d)
+	return r != nil && r.ReadsOutcome()
+}

@@ -21,7 +21,7 @@ func (c *Context) Value(key any) any {
 	case seam.DecisionKey:
 		return &c.Decision
 	case seam.ReservationKey:
-		if r := reservation(&c.Decision); r != nil { // else that of a limiter around this one
+		if r := door.Reservation(&c.Decision); r != nil { // else that of a limiter around this one
 			return r
 		}
 	}

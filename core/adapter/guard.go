@@ -2,13 +2,7 @@ package adapter
 
 import (
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
-)
-
-var (
-	guard       = seam.Guard.(func(*core.Config, []core.Limit) (*core.Limiter, error))
-	decideGuard = seam.DecideGuard.(func(*core.Limiter, string, keyfuncs.Request, string, int64) core.Decision)
 )
 
 // Guard asks limits within a handler, which gives key and cost: what an adapter's Guard is built
@@ -22,12 +16,14 @@ type Guard struct {
 // work, or has something that has no effect in a handler: By, OnMissingKey, Cost, When, Tiers,
 // KeepFree, OncePer, and what is settled when a request ends.
 func (s *Settings) Guard(name string, limits ...core.Limit) *Guard {
-	return &Guard{core.Must(guard(&s.config, limits)), name}
+	config := s.config
+	config.Limits = limits
+	return &Guard{core.Must(door.New(config, making{Keyless: true})), name}
 }
 
 // Decide decides for a key and cost as [core.Limiter.AllowKey] does, within the request r.
 func (g *Guard) Decide(r keyfuncs.Request, key string, cost int64) core.Decision {
-	return decideGuard(g.limiter, g.name, r, key, cost)
+	return door.DecideKey(g.limiter, g.name, r, key, cost)
 }
 
 // Limiter returns the limiter that the guard asks.

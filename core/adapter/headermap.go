@@ -5,8 +5,6 @@ import (
 	"github.com/weblimit/weblimit/internal/seam"
 )
 
-var setHeaders = seam.SetHeaders.(func(*core.Decision, core.Header, *seam.HeaderRoom))
-
 // HeaderMap is a map of response headers to write a decision to. It has the methods of an
 // http.Header, for names in canonical form only, and a decision is written to the map itself,
 // without copies:
@@ -21,7 +19,7 @@ type HeaderRoom = seam.HeaderRoom
 // SetHeaders is [core.Decision.SetHeaders] without an allocation in most cases. A [HeaderMap] refers to
 // room afterwards, so room can't be used again; other headers get strings in it, which they must copy
 // if room is used for another response. Without room, nil, memory is allocated.
-func SetHeaders(d *core.Decision, h core.Header, room *HeaderRoom) { setHeaders(d, h, room) }
+func SetHeaders(d *core.Decision, h core.Header, room *HeaderRoom) { door.SetHeaders(d, h, room) }
 
 // Unwritten is a [core.Header] that an adapter knows to have none of the headers that limiters write,
 // so that [SetHeaders] need not look for those of another limiter. Names are in canonical form.

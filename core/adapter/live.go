@@ -7,15 +7,6 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/seam"
-)
-
-var (
-	newLive  = seam.NewLive.(func(core.Config) (*core.Limiter, error))
-	validate = seam.ValidateConfig.(func(core.Config) error)
-	replace  = seam.Replace.(func([]*core.Limiter, []core.Config) error)
-	ended    = seam.Ended.(func(*core.Limiter) bool)
-	refuse   = seam.Refuse.(func(*core.Limiter, bool))
 )
 
 // Live makes limiters whose configurations change together while they serve, as those of a policy
@@ -30,10 +21,9 @@ type Live struct {
 func (l *Live) Limiter(config core.Config) (*core.Limiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	limiter, err := newLive(config)
+	limiter, err := door.New(config, making{Live: true, Refused: l.refused})
 	if err == nil {
 		l.limiters = append(l.limiters, limiter)
-		refuse(limiter, l.refused)
 	}
 	return limiter, err
 }
@@ -45,7 +35,7 @@ func (l *Live) Limiter(config core.Config) (*core.Limiter, error) {
 //
 // A limiter keeps its store, and the observers that it had first are told of it once.
 //
-// A configuration without limits ends its limiter: see [Ended]. Live forgets it, so further calls have
+// A configuration without limits ends its limiter: see [core.Limiter.Ended]. Live forgets it, so further calls have
 // no configuration for it.
 func (l *Live) Replace(configs ...core.Config) error {
 	l.mu.Lock()
@@ -58,17 +48,12 @@ func (l *Live) Replace(configs ...core.Config) error {
 			return errors.New("weblimit: Config.Store is missing")
 		}
 	}
-	if err := replace(l.limiters, configs); err != nil {
+	if err := door.Replace(l.limiters, configs, l.refused); err != nil {
 		return err
 	}
-	l.limiters = slices.DeleteFunc(l.limiters, Ended)
+	l.limiters = slices.DeleteFunc(l.limiters, (*core.Limiter).Ended)
 	return nil
 }
-
-// Ended reports whether the policy of a limiter was removed, for whoever asks a limiter again and again:
-// it is to get another one, or to find that there is none; see [Settings.Follow]. A limiter that has ended
-// still decides, by its last configuration, what was asked before.
-func Ended(limiter *core.Limiter) bool { return ended(limiter) }
 
 // Refuse notes whether a change is refused at present, for core.Stats.Refused of all limiters, also of
 // those to come. It changes nothing else.
@@ -76,11 +61,18 @@ func (l *Live) Refuse(refused bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.refused = refused
-	for _, limiter := range l.limiters {
-		refuse(limiter, refused)
-	}
+	_ = door.Replace(l.limiters, nil, refused) // there is no configuration that could be wrong
 }
 
 // Validate returns the error that [core.New] would, but for conflicts with limits of other limiters: it
 // tells neither the store nor observers of the configuration.
-func Validate(config core.Config) error { return validate(config) }
+func Validate(config core.Config) error {
+	_, err := door.New(config, making{Check: true})
+	return err
+}
+
+// ForStore returns a limit that suits only some stores, such as that of a quota.Book: [core.New] asks suits
+// for Config.Store, and for that of a fallback with the limit, nil if that is in memory.
+func ForStore(limit core.Limit, suits func(core.Store) error) core.Limit {
+	return door.ForStore(limit, suits)
+}

@@ -4,25 +4,34 @@ import (
 	"context"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/seam"
-)
-
-var (
-	prepare = seam.Prepare.(func(*core.Config) error)
-	drain   = seam.Drain.(func(*core.Config, context.Context) error)
 )
 
 // Settings is a configuration that the limiters of an application share, each with limits of
 // its own: what an adapter's With returns is built on it. It is safe for concurrent use.
-type Settings struct{ config core.Config }
+type Settings struct {
+	config core.Config
+	drain  func(context.Context) error
+}
 
 // NewSettings returns the settings of a configuration without Limits. It panics if the configuration
 // has limits or can never work.
 func NewSettings(config core.Config) *Settings {
-	if err := prepare(&config); err != nil {
+	s, err := TrySettings(config)
+	if err != nil {
 		panic(err)
 	}
-	return &Settings{config.Clone()} // each limiter reads it again
+	return s
+}
+
+// TrySettings is [NewSettings] that returns an error instead of a panic.
+func TrySettings(config core.Config) (*Settings, error) {
+	s := &Settings{config: config.Clone()} // each limiter reads it again
+	drain, err := door.Share(&s.config)
+	if err != nil {
+		return nil, err
+	}
+	s.drain = drain
+	return s, nil
 }
 
 // Limiter returns a limiter of these limits. It panics where [core.New] returns an error.
@@ -38,5 +47,13 @@ func (s *Settings) Policy(policies core.Policies, name string) *core.Limiter {
 	return core.Must(policies.Limiter(s.config, name))
 }
 
+// Follow is Policy for programs whose requests name the policy. It returns the error: one that is
+// [core.ErrNoPolicy] if there is no such policy. The policy can be removed later: see [core.Limiter.Ended].
+func (s *Settings) Follow(policies core.Policies, name string) (*core.Limiter, error) {
+	config := s.config
+	config.MayEnd = true
+	return policies.Limiter(config, name)
+}
+
 // Drain is [core.Limiter.Drain] for all limiters that were made from these settings.
-func (s *Settings) Drain(ctx context.Context) error { return drain(&s.config, ctx) }
+func (s *Settings) Drain(ctx context.Context) error { return s.drain(ctx) }

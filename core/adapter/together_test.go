@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
@@ -189,4 +190,30 @@ func TestTogetherInAnOutage(t *testing.T) {
 	must.OK(t, adapter.Together(context.Background(), "test", 0, asks))
 	check.Equal(t, "alone", asks[0].Decision.Reason, core.ReasonOutageLocal)
 	check.Equal(t, "remaining", asks[0].Decision.Results()[0].Remaining, 4)
+}
+
+// bounds notes until when a store may take.
+type bounds struct {
+	core.Store
+	ends time.Time
+}
+
+func (b *bounds) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	b.ends, _ = ctx.Deadline()
+	return b.Store.Take(ctx, checks, results)
+}
+
+// Working memory goes from one decision to the next. A caller's own bound does not.
+func TestABoundEndsWithItsCall(t *testing.T) {
+	t.Parallel()
+	store := &bounds{Store: core.NewMemory()}
+	l := must.Get(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{core.PerHour(1000).By(keyfuncs.Everyone())}}))(t)
+	for range 100 {
+		must.OK(t, adapter.Together(t.Context(), "test", time.Second, []adapter.Ask{{Limiter: l, Key: "k"}}))
+		before := time.Now()
+		l.AllowKey(t.Context(), "k", 1)
+		if bound := store.ends.Sub(before); bound < time.Minute {
+			t.Fatalf("a decision of a limiter with a minute had %v", bound)
+		}
+	}
 }

@@ -1,19 +1,38 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // LowerRule returns the rule for requests of a limit with KeepFree for which its condition
-// does not hold.
-var LowerRule = seam.LowerRule.(func(core.Limit) (core.Rule, error))
+// does not hold, as a limiter asks its store by it.
+func LowerRule(limit core.Limit) (core.Rule, error) {
+	seen := &ruleSeen{Store: core.NewMemory()}
+	l, err := core.New(core.Config{Store: seen, Limits: []core.Limit{limit.By(keyfuncs.Everyone())}})
+	if err != nil {
+		return core.Rule{}, err
+	}
+	l.Allow(keyfuncs.Values{"method": "GET"})
+	return seen.rule, nil
+}
+
+// ruleSeen is a store that notes the rule that it was asked by.
+type ruleSeen struct {
+	core.Store
+	rule core.Rule
+}
+
+func (s *ruleSeen) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	s.rule = *checks[0].Rule
+	return s.Store.Take(ctx, checks, results)
+}
 
 // classesOf returns the rules of both classes of a limit with KeepFree.
 func classesOf(r *rig, limit core.Limit, share float64) (upper, lower *core.Rule) {

@@ -64,7 +64,7 @@ func (l *Limiters[T]) Get(name string) (is T, err error) {
 // lookup returns what was made for a policy that was not removed since, or nil.
 func (l *Limiters[T]) lookup(name string) *entry[T] {
 	known, ok := l.made.Load(name)
-	if !ok || adapter.Ended(known.(*entry[T]).limiter) {
+	if !ok || known.(*entry[T]).limiter.Ended() {
 		return nil
 	}
 	return known.(*entry[T])
@@ -74,7 +74,7 @@ func (l *Limiters[T]) lookup(name string) *entry[T] {
 // that come and go don't add up. Called with making held.
 func (l *Limiters[T]) tidy() {
 	l.made.Range(func(name, e any) bool {
-		if adapter.Ended(e.(*entry[T]).limiter) {
+		if e.(*entry[T]).limiter.Ended() {
 			l.made.Delete(name)
 		}
 		return true

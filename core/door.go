@@ -1,0 +1,51 @@
+package core
+
+import (
+	"context"
+
+	"github.com/weblimit/weblimit/internal/seam"
+)
+
+// What core offers to those who build on it, by package core/adapter, and does not export. The types that
+// both have are instantiated here with those of core.
+type (
+	asked    = seam.Ask[Decision, Limiter]
+	making   = seam.Making[Limiter, LimitResult, Reason]
+	question = seam.Question
+	verdict  = seam.Verdict[LimitResult, Reason]
+)
+
+func init() {
+	seam.Open(&seam.Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason]{
+		Deciding: seam.Deciding[Decision, Limiter, LimitResult, Outcome]{
+			Decide:    (*Limiter).decideRequest,
+			DecideKey: (*Limiter).decideGuard,
+			Together:  decideTogether,
+			Settle:    settleHeld,
+		},
+		Following: seam.Following[Decision, Header]{
+			SetHeaders:  (*Decision).setHeaders,
+			Reservation: (*Decision).reservation,
+		},
+		Building: seam.Building[Config, Limit, Limiter, LimitResult, Reason]{
+			New:      newLimiter,
+			Replace:  replace,
+			Join:     (*Limiter).join,
+			ForStore: Limit.forStore,
+			Share: func(c *Config) (func(context.Context) error, error) {
+				return c.drain, c.prepare()
+			},
+		},
+	})
+}
+
+// reservation returns what the decision has reserved, or nil.
+func (d *Decision) reservation() seam.Reservation {
+	if d.held == nil {
+		return nil
+	}
+	return d.held
+}
+
+// ReadsOutcome implements [seam.Reservation].
+func (r *reservation) ReadsOutcome() bool { return r.limiter.readsOutcome }
