@@ -13,6 +13,9 @@ func TestSecurityNamesItsTests(t *testing.T) {
 	if rows := rowsNameTests(t, Read(t, "run/security.md")); rows < 70 {
 		t.Errorf("the threat model has %d entries", rows)
 	}
+	if rows := rowsNameTests(t, Read(t, "service/security.md")); rows < 40 {
+		t.Errorf("that of the service has %d entries", rows)
+	}
 }
 
 // Every promise of compatibility names a test that exists.
