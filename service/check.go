@@ -33,10 +33,6 @@ type call struct {
 	timeout   time.Duration
 }
 
-// maxCost is the largest cost, far above what any limit has room for. Up to it, readers of JSON that keep numbers as float64
-// read the number that was written.
-const maxCost = 1 << 53
-
 // maxTimeout bounds how long a caller may let the store take, and so how long a call keeps its place among
 // those in flight. The timeout of the policy holds, too.
 const maxTimeout = 10 * time.Second
@@ -105,7 +101,7 @@ func (c *check) read(r *strict.Reader, name string, known []string) (err error) 
 			err = r.Errorf("empty")
 		}
 	case "cost":
-		c.cost, err = r.Int(0, maxCost)
+		c.cost, err = r.Int(0, described.MaxCost)
 		c.hasCost = true
 	case "costs":
 		c.costs, err = readCosts(r)
@@ -119,7 +115,7 @@ func (c *check) read(r *strict.Reader, name string, known []string) (err error) 
 func readCosts(r *strict.Reader) (map[string]int64, error) {
 	costs := make(map[string]int64)
 	err := r.Object(func(limit string) error {
-		cost, err := r.Int(0, maxCost)
+		cost, err := r.Int(0, described.MaxCost)
 		costs[limit] = cost
 		return err
 	})

@@ -10,18 +10,11 @@ import (
 	"github.com/weblimit/weblimit/service/internal/strict"
 )
 
-// Bounds of what a check says, in bytes unless they say otherwise.
+// Bounds of what a check says beside its request, in bytes.
 const (
 	maxPolicy    = 128
 	maxKey       = 1024
 	maxOperation = 128
-	maxMethod    = 32
-	maxRoute     = 512
-	maxPath      = 8 << 10
-	maxName      = 128
-	maxValue     = 8 << 10
-	maxLines     = 32  // values of one header, cookie or parameter
-	maxFields    = 100 // values of all of them; a search looks through all
 )
 
 var requestFields = []string{"method", "path", "route", "client_ip", "headers", "query", "cookies", "params", "values"}
@@ -33,13 +26,13 @@ func readRequest(r *strict.Reader) (*described.Request, error) {
 	err := r.Object(func(name string) (err error) {
 		switch name {
 		case "method":
-			to.MethodText, err = readPlain(r, maxMethod)
+			to.MethodText, err = readPlain(r, described.MaxMethod)
 		case "path":
-			if to.PathText, err = readPlain(r, maxPath); err == nil && strings.ContainsAny(to.PathText, "?#") {
+			if to.PathText, err = readPlain(r, described.MaxPath); err == nil && strings.ContainsAny(to.PathText, "?#") {
 				return r.Errorf("a path without ? and #, want the query in query")
 			}
 		case "route":
-			to.RouteText, err = readPlain(r, maxRoute)
+			to.RouteText, err = readPlain(r, described.MaxRoute)
 			to.RouteKnown = true
 		case "client_ip":
 			to.PeerAddr, err = readAddress(r)
@@ -82,22 +75,13 @@ func addCookies(r *described.Request) {
 	}
 }
 
-// readPlain reads text without control characters, which would end in logs and metrics.
+// readPlain reads text without control characters.
 func readPlain(r *strict.Reader, most int) (string, error) {
 	text, err := r.Text(most)
-	if err == nil && !isPlain(text) {
+	if err == nil && !described.IsPlain(text) {
 		err = r.Errorf("text with a control character")
 	}
 	return text, err
-}
-
-func isPlain(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c == 0x7f {
-			return false
-		}
-	}
-	return true
 }
 
 func readAddress(r *strict.Reader) (netip.Addr, error) {
@@ -129,15 +113,15 @@ func readFields(r *strict.Reader, nameOf func(string) (string, bool)) (described
 			if err == nil {
 				all = append(all, described.Field{Name: name, Value: value})
 			}
-			if len(all) > maxFields {
-				return r.Errorf("more than %d values", maxFields)
+			if len(all) > described.MaxFields {
+				return r.Errorf("more than %d values", described.MaxFields)
 			}
 			return err
 		}
 		if r.Kind() == '[' {
-			return r.Array(maxLines, func(int) error { return add(maxValue) })
+			return r.Array(described.MaxLines, func(int) error { return add(described.MaxValue) })
 		}
-		return add(maxValue)
+		return add(described.MaxValue)
 	})
 	return all, err
 }
@@ -156,7 +140,7 @@ func canonicalHeader(name string) (string, bool) {
 func readParams(r *strict.Reader) (map[string]string, error) {
 	all := make(map[string]string)
 	err := r.Object(func(name string) error {
-		value, err := r.Text(maxValue)
+		value, err := r.Text(described.MaxValue)
 		all[name] = value
 		return err
 	})
@@ -171,7 +155,7 @@ func readValues(r *strict.Reader) (map[string]any, error) {
 		var err error
 		switch r.Kind() {
 		case '"':
-			value, err = r.Text(maxValue)
+			value, err = r.Text(described.MaxValue)
 		case '0':
 			value, err = r.Int(-1<<53, 1<<53)
 		case 't', 'f':

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/service/internal/described"
 	"github.com/weblimit/weblimit/service/internal/strict"
 )
 
@@ -71,7 +72,7 @@ func readSettlement(r *strict.Reader, refund bool) (*settlement, error) {
 		case "reservation":
 			to.token, err = r.Text(maxReservation)
 		case "cost":
-			to.cost, err = r.Int(0, maxCost)
+			to.cost, err = r.Int(0, described.MaxCost)
 			to.hasCost = true
 		case "costs":
 			to.costs, err = readCosts(r)

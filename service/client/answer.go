@@ -22,7 +22,8 @@ var passing = map[core.Reason]bool{
 	core.ReasonWithinLimit: true, core.ReasonBypassed: true, core.ReasonShadowed: true, core.ReasonOutageAllowed: true, core.ReasonDelayed: true,
 }
 
-// check returns an error if an answer can't be one of the service to n checks.
+// check returns an error if an answer can't be one of the service to n checks. Whatever answers in the service's place, such
+// as an application with JSON of its own, must not let requests pass by accident: {} or {"allowed":true} is no answer.
 func (a *Answer) check(n int) error {
 	reason, known := reasons[a.Reason]
 	switch {

@@ -37,6 +37,7 @@ func (b *breaker) enter() error {
 	if b.opened.IsZero() {
 		return nil
 	}
+	// The caller itself is the probe. The next one may try after its timeout even if leave is never called for it.
 	if now := time.Now(); !now.Before(b.probe) {
 		b.probe = now.Add(b.client.config.Timeout + later())
 		return nil
@@ -67,7 +68,7 @@ func (b *breaker) leave(err error) {
 			event = core.Event{Kind: core.EventBreakerOpened, Class: failed.Class, Node: b.client.node, Err: err}
 		}
 	}
-	b.mu.Unlock()
+	b.mu.Unlock() // observers may ask the client
 	if event.Kind != 0 {
 		b.client.stands.Registry().Report(event)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/service/internal/described"
 )
 
 // Config sets up a [Client].
@@ -69,17 +70,12 @@ type Fields struct {
 func (f *Fields) validate() error {
 	for what, names := range map[string][]string{"Headers": f.Headers, "Cookies": f.Cookies, "Query": f.Query, "Params": f.Params, "Values": f.Values} {
 		for _, name := range names {
-			if name == "" || len(name) > maxName || what == "Headers" && !isHeader(name) {
-				return fmt.Errorf("Config.Send.%s: %q is no name of at most %d bytes", what, name, maxName)
+			if name == "" || len(name) > described.MaxName || what == "Headers" && !described.IsToken(name) {
+				return fmt.Errorf("Config.Send.%s: %q is no name of at most %d bytes", what, name, described.MaxName)
 			}
 		}
 	}
 	return nil
-}
-
-// isHeader reports whether a header can have a name.
-func isHeader(name string) bool {
-	return !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r) })
 }
 
 // OnOutage says how to decide while the service does not answer: by Limits or by Action, and not by both.
@@ -132,57 +128,67 @@ type Client struct {
 // New returns a client, or an error that says which part of the configuration can't work. It does not
 // talk to the service.
 func New(config Config) (*Client, error) {
+	err := config.complete()
 	c := &Client{config: config}
-	if err := c.complete(); err != nil {
+	if err == nil {
+		err = c.connect()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("weblimit: client.Config: %w", err)
 	}
 	c.queue.client, c.fuse.client = c, c
 	return c, nil
 }
 
-func (c *Client) complete() error {
-	set := func(to *int, otherwise int) { // and what is negative is an error
-		if *to == 0 {
-			*to = otherwise
+// complete sets defaults, copies what the caller could change later, and checks all but the URL.
+func (c *Config) complete() error {
+	for _, each := range []struct {
+		of        *int
+		otherwise int
+	}{{&c.Connections, 4}, {&c.MaxBatch, 64}, {&c.MaxPending, 4096}} {
+		if *each.of == 0 {
+			*each.of = each.otherwise
 		}
 	}
-	set(&c.config.Connections, 4)
-	set(&c.config.MaxBatch, 64)
-	set(&c.config.MaxPending, 4096)
-	if c.config.Timeout == 0 {
-		c.config.Timeout = store.DefaultTimeout
+	if c.Timeout == 0 {
+		c.Timeout = store.DefaultTimeout
 	}
-	if c.config.Connections < 1 || c.config.MaxBatch < 1 || c.config.MaxPending < 1 || c.config.Timeout < time.Millisecond || c.config.Timeout > store.MaxTimeout {
+	if c.Connections < 1 || c.MaxBatch < 1 || c.MaxPending < 1 || c.Timeout < time.Millisecond || c.Timeout > store.MaxTimeout {
 		return fmt.Errorf("want Connections, MaxBatch and MaxPending of at least 1, and a Timeout from 1ms to %v", store.MaxTimeout)
 	}
-	if c.config.Transport != nil && c.config.TLS != nil {
+	if c.Transport != nil && c.TLS != nil {
 		return errors.New("TLS is that of the client's own transport: set it in your Transport, or leave out Transport")
 	}
 	// With each of these, all requests would fail, which looks like a service that is away: with core.Allow, all would pass.
-	if strings.ContainsFunc(c.config.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("Config.Token: it has a character that no header can have; is there a line break at its end?")
 	}
-	if err := c.config.Send.validate(); err != nil {
+	if err := c.Send.validate(); err != nil {
 		return err
 	}
-	if err := c.config.OnOutage.validate(); err != nil {
+	if err := c.OnOutage.validate(); err != nil {
 		return err
 	}
-	c.config.OnOutage.Limits = slices.Clone(c.config.OnOutage.Limits)
-	send := &c.config.Send
+	c.OnOutage.Limits = slices.Clone(c.OnOutage.Limits)
+	send := &c.Send
 	send.Cookies, send.Query, send.Params, send.Values = slices.Clone(send.Cookies), slices.Clone(send.Query), slices.Clone(send.Params), slices.Clone(send.Values)
-	headers := make([]string, len(c.config.Send.Headers))
-	for i, name := range c.config.Send.Headers {
-		headers[i] = http.CanonicalHeaderKey(name)
+	send.Headers = slices.Clone(send.Headers)
+	for i, name := range send.Headers {
+		send.Headers[i] = http.CanonicalHeaderKey(name) // as requests are asked for them
 	}
-	c.config.Send.Headers = headers
+	return nil
+}
+
+// connect sets where the service is and by which HTTP client it is asked. It sends nothing.
+func (c *Client) connect() error {
 	at, err := url.Parse(c.config.URL)
 	if err != nil {
-		return errors.New("URL: not a URL")
+		return errors.New("URL: not a URL") // the error of url.Parse would show a password in it
 	}
 	if at.User != nil || at.RawQuery != "" || at.Fragment != "" {
 		return errors.New("URL: want no user, query and fragment")
 	}
+	// Two connections more than checks use: a call such as Settle must not wait for them.
 	transport := &http.Transport{
 		MaxConnsPerHost: c.config.Connections + 2, MaxIdleConnsPerHost: c.config.Connections + 2, IdleConnTimeout: time.Minute,
 		TLSClientConfig: c.config.TLS.Clone(), ForceAttemptHTTP2: true, DisableCompression: true,
@@ -304,7 +310,7 @@ func (c *Client) ask(ctx context.Context, path, operation string, checks []Check
 	return a, nil
 }
 
-// maxAnswer bounds what is read of a response.
+// maxAnswer bounds what is read of a response: something else than the service may answer.
 const maxAnswer = 4 << 20
 
 // call sends a body and reads the answer into to, unless that is nil.
@@ -361,6 +367,8 @@ func (c *Client) roundTrip(ctx context.Context, path string, text []byte, to any
 		}
 		return nil
 	}
+	// What is no problem of the service, such as the error page of a proxy, is an outage, and so is 503, which says that
+	// the service can't decide now. Other problems are about the call.
 	problem := &Problem{Status: response.StatusCode}
 	if err := json.Unmarshal(answer, problem); err != nil || problem.Status != response.StatusCode {
 		return c.failure(store.ClassUnknown, fmt.Errorf("status %d", response.StatusCode))

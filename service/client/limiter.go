@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/service/internal/described"
 )
 
 var _ core.Policies = (*Client)(nil)
@@ -83,7 +84,7 @@ func (p *policy) decide(ctx context.Context, q adapter.Question) (adapter.Verdic
 	if q.Request != nil {
 		check.Request = c.describe(q.Request)
 	} else {
-		if q.Cost < 0 || q.Cost > maxCost {
+		if q.Cost < 0 || q.Cost > described.MaxCost {
 			return adapter.Verdict{Reason: core.ReasonInvalidCost}, nil
 		}
 		check.Key, check.Cost = q.Key, &q.Cost
@@ -142,11 +143,12 @@ func (c *Client) describe(r keyfuncs.Request) *Request {
 func read(to map[string][]string, names []string, of func(string, int) (string, bool)) map[string][]string {
 	for _, name := range names {
 		var lines []string
-		for i := range maxLines + 1 { // one more shows that there are too many
+		for i := range described.MaxLines + 1 { // one more shows that there are too many
 			line, ok := of(name, i)
 			if !ok {
 				break
 			}
+			// JSON has no other text, and the service refuses it, which a client could cause.
 			lines = append(lines, strings.ToValidUTF8(line, "\uFFFD"))
 		}
 		if lines != nil {
@@ -167,7 +169,7 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 // plain returns a stored value as the service takes it: text, a whole number or a truth value. It is nil
 // for others.
 func plain(value any) any {
-	if s, ok := value.(fmt.Stringer); ok {
+	if s, ok := value.(fmt.Stringer); ok { // such as a UUID, as keys by a value read it
 		if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
 			return nil
 		}
@@ -247,7 +249,8 @@ type rules struct {
 	count atomic.Int64
 }
 
-// maxRules bounds what is kept. Further rules are made for each answer.
+// maxRules bounds what is kept: the service can have other numbers in each answer, by tiers and scaling, and policies change.
+// Further rules are made for each answer.
 const maxRules = 4096
 
 type ruleKey struct {
@@ -288,7 +291,7 @@ func ruleOf(l *LimitResult) (*core.Rule, error) {
 			n.Calendar.Unit = store.CalendarDay
 		}
 		var err error
-		if n.Calendar.Location, err = time.LoadLocation(l.Zone); err != nil {
+		if n.Calendar.Location, err = time.LoadLocation(l.Zone); err != nil { // this machine lacks the zone; the service has decided by it
 			n.Calendar.Location = time.UTC
 		}
 	}

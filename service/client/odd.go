@@ -8,20 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
-)
-
-// Bounds of what the service takes, in bytes; docs/service/http.md has them. A client chooses these parts
-// of its request. If the service refused a check for them, that must not look like an outage, in which
-// the request may pass.
-const (
-	maxMethod = 32
-	maxRoute  = 512
-	maxPath   = 8 << 10
-	maxValue  = 8 << 10
-	maxLines  = 32  // values of one header, cookie or parameter
-	maxFields = 100 // values of all headers, of all cookies and of all parameters
-	maxCost   = 1 << 53
-	maxName   = 128
+	"github.com/weblimit/weblimit/service/internal/described"
 )
 
 // oddRequest is a request that the service does not take. What it must have instead follows "The
@@ -32,16 +19,17 @@ func (o *oddRequest) Error() string {
 	return "weblimit: client: the service takes no such request, want one " + o.want
 }
 
-// odd returns why the service would not take a request, or nil.
+// odd returns why the service would not take a request, or nil. A client chooses these parts of its request. If
+// the service refused a check for them, that must not look like an outage, in which the request may pass.
 func (r *Request) odd() error {
 	switch {
-	case len(r.Method) > maxMethod || !isPlain(r.Method):
-		return &oddRequest{fmt.Sprintf("method of at most %d bytes", maxMethod)}
-	case len(r.Route) > maxRoute:
-		return &oddRequest{fmt.Sprintf("route of at most %d bytes", maxRoute)}
-	case len(r.Path) > maxPath:
-		return &oddRequest{fmt.Sprintf("path of at most %d bytes", maxPath)}
-	case !isPlain(r.Path) || strings.ContainsAny(r.Path, "?#"):
+	case len(r.Method) > described.MaxMethod || !described.IsPlain(r.Method):
+		return &oddRequest{fmt.Sprintf("method of at most %d bytes", described.MaxMethod)}
+	case len(r.Route) > described.MaxRoute:
+		return &oddRequest{fmt.Sprintf("route of at most %d bytes", described.MaxRoute)}
+	case len(r.Path) > described.MaxPath:
+		return &oddRequest{fmt.Sprintf("path of at most %d bytes", described.MaxPath)}
+	case !described.IsPlain(r.Path) || strings.ContainsAny(r.Path, "?#"):
 		return &oddRequest{"path without ?, # and control characters"}
 	}
 	for _, part := range []struct {
@@ -50,40 +38,31 @@ func (r *Request) odd() error {
 	}{{"header", r.Headers}, {"cookie", r.Cookies}, {"parameter of the query", r.Query}} {
 		all := 0
 		for name, lines := range part.of {
-			if len(lines) > maxLines {
-				return &oddRequest{fmt.Sprintf("%s %s of at most %d values", part.what, name, maxLines)}
+			if len(lines) > described.MaxLines {
+				return &oddRequest{fmt.Sprintf("%s %s of at most %d values", part.what, name, described.MaxLines)}
 			}
 			for _, line := range lines {
-				if len(line) > maxValue {
-					return &oddRequest{fmt.Sprintf("%s %s of at most %d bytes", part.what, name, maxValue)}
+				if len(line) > described.MaxValue {
+					return &oddRequest{fmt.Sprintf("%s %s of at most %d bytes", part.what, name, described.MaxValue)}
 				}
 			}
 			all += len(lines)
 		}
-		if all > maxFields {
-			return &oddRequest{fmt.Sprintf("%s per name: together at most %d", part.what, maxFields)}
+		if all > described.MaxFields {
+			return &oddRequest{fmt.Sprintf("%s per name: together at most %d", part.what, described.MaxFields)}
 		}
 	}
 	for name, value := range r.Params {
-		if len(value) > maxValue {
-			return &oddRequest{fmt.Sprintf("parameter %s of at most %d bytes", name, maxValue)}
+		if len(value) > described.MaxValue {
+			return &oddRequest{fmt.Sprintf("parameter %s of at most %d bytes", name, described.MaxValue)}
 		}
 	}
 	for name, value := range r.Values {
-		if text, ok := value.(string); ok && len(text) > maxValue {
-			return &oddRequest{fmt.Sprintf("value %s of at most %d bytes", name, maxValue)}
+		if text, ok := value.(string); ok && len(text) > described.MaxValue {
+			return &oddRequest{fmt.Sprintf("value %s of at most %d bytes", name, described.MaxValue)}
 		}
 	}
 	return nil
-}
-
-func isPlain(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c == 0x7f {
-			return false
-		}
-	}
-	return true
 }
 
 // refused returns the verdict on a check that the service has refused, or would have, for what it says;

@@ -28,7 +28,7 @@ type pending struct {
 	done   chan struct{} // closed when answer and err are set
 	answer Answer
 	err    error
-	gone   bool // nobody waits for it any more, so that it is not sent. Guarded by queue.mu.
+	gone   bool // nobody waits for it any more, so that it is not sent. Guarded by queue.mu
 }
 
 // maxBatchBytes bounds the checks that go together, unless one alone has more. It leaves room below what the

@@ -22,7 +22,6 @@ var reasons = map[string]string{
 	"policy/limit.go: scope.limit":                       "one field of a policy file after the other",
 	"quota/internal/pgledger/flush.go: Ledger.write":     "one transaction, whose statements share their order",
 	"quota/reconcile.go: Book.compare":                   "one page of the ledger through all its steps",
-	"service/client/client.go: Client.complete":          "one setting after the other",
 }
 
 // A long function is split along its ideas, or says here why it is easier to read in one piece.

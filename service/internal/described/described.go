@@ -5,7 +5,6 @@ package described
 import (
 	"context"
 	"net/netip"
-	"strings"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -24,13 +23,6 @@ type Request struct {
 	QueryArgs  Fields
 	Params     map[string]string
 	Values     map[string]any // what keys, tiers and costs read by name: strings, int64 and bool
-}
-
-// IsToken reports whether a text can be a method or the name of a header (RFC 9110, section 5.6.2).
-func IsToken(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(c rune) bool {
-		return c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
-	})
 }
 
 // Fields are names with their values in order. There are few, so that a search is faster than a map.
