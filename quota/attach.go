@@ -68,8 +68,8 @@ func attach(ctx context.Context, config Config, l ledger.Ledger) (*Book, error) 
 	for i := range declarations {
 		d := &declarations[i]
 		rule, err := d.Rule()
-		if err == nil && b.rules.keeps(&rule) {
-			err = b.rules.attach(&rule, d.Keys)
+		if err == nil && b.rules.Keeps(&rule) {
+			err = b.rules.Attach(&rule, d.Keys)
 		}
 		b.attached[d.Name] = Limit{Name: d.Name, Keys: d.Keys, PerTenant: d.PerTenant, Declared: d.At, Err: err}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/memledger"
@@ -25,8 +26,8 @@ type Book struct {
 	patience patience
 	store    bookStore
 	restorer store.Restorer
-	rules    rules
-	table    table
+	rules    accounts.Rules
+	table    accounts.Table
 	opener   opener
 	health   health
 	flusher  flusher
@@ -91,8 +92,8 @@ func makeBook(config Config, l ledger.Ledger, p patience) (*Book, error) {
 	}
 	b.restorer = restorer
 	b.store = bookStore{Store: config.Store, book: b, registry: config.Store.Registry().View()}
-	b.rules.init(config.Limits, config.Levels)
-	b.table.init(config.MaxAccounts)
+	b.rules.Init(config.Limits, config.Levels)
+	b.table.Init(config.MaxAccounts, &b.rules)
 	b.health.registry = config.Store.Registry()
 	b.opener.book, b.flusher.book = b, b
 	b.delivery = delivery.Desk{Ledger: l, Process: b.process, Timeout: config.Timeout, Last: p.last, Report: b.health.registry.Report}
@@ -107,7 +108,7 @@ func newBook(config Config, l ledger.Ledger, p patience, away error) (*Book, err
 	if err != nil {
 		return nil, err
 	}
-	if err := config.Store.Registry().OnRegister(b.rules.register); err != nil {
+	if err := config.Store.Registry().OnRegister(b.rules.Register); err != nil {
 		return nil, err
 	}
 	b.addReceivers()

@@ -20,12 +20,12 @@ func (b *Book) declareLimits(ctx context.Context) error {
 	b.declaring.Lock()
 	defer b.declaring.Unlock()
 	var now, fresh []ledger.Declaration
-	for _, name := range b.rules.names() {
-		k := b.rules.named(name)
-		if k == nil || !k.registered() {
+	for _, name := range b.rules.Names() {
+		k := b.rules.Named(name)
+		if k == nil || !k.Registered() {
 			continue
 		}
-		d := k.declaration()
+		d := k.Declaration()
 		now = append(now, d)
 		if !slices.Contains(b.declared, d) {
 			fresh = append(fresh, d)
@@ -71,10 +71,10 @@ type Limit struct {
 // process's limiters, or, of an attached book, those that processes have declared.
 func (b *Book) Limits() []Limit {
 	var all []Limit
-	for _, name := range b.rules.names() {
-		if k := b.rules.named(name); k != nil {
-			d := k.declaration()
-			l := Limit{Name: name, Rule: k.declared(), Keys: d.Keys, PerTenant: d.PerTenant}
+	for _, name := range b.rules.Names() {
+		if k := b.rules.Named(name); k != nil {
+			d := k.Declaration()
+			l := Limit{Name: name, Rule: k.Declared(), Keys: d.Keys, PerTenant: d.PerTenant}
 			if a, attached := b.attached[l.Name]; attached {
 				l.Declared, l.Keys, l.PerTenant = a.Declared, a.Keys, a.PerTenant
 			}

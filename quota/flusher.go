@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
@@ -33,7 +34,7 @@ type flusher struct {
 	mu   sync.Mutex // one flush at a time
 
 	suspects map[suspicionID]suspicion // that are not checked yet. Guarded by mu.
-	late     []taken                   // that were written late, see catchUp. Guarded by mu.
+	late     []accounts.Taken          // that were written late, see catchUp. Guarded by mu.
 
 	batch    batch
 	clock    ledgerClock
@@ -57,7 +58,7 @@ func (f *flusher) run(ctx context.Context) {
 			f.tellUnknownLimits(ctx)
 		case <-flushing.C:
 			_ = f.flush(ctx) // reported, and tried again
-			b.table.sweep(&b.rules.limits, n)
+			b.table.Sweep(n)
 			n++
 		}
 	}
@@ -69,7 +70,7 @@ func (f *flusher) present(ctx context.Context) {
 	b := f.book
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	asked := time.Now()
-	gone, clock, err := b.ledger.Present(within, b.process, b.rules.names(), lostAfter)
+	gone, clock, err := b.ledger.Present(within, b.process, b.rules.Names(), lostAfter)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -94,7 +95,7 @@ func (f *flusher) present(ctx context.Context) {
 			b.health.failed(asked, err)
 		}
 	}
-	lost := b.table.overflow.Swap(0)
+	lost := b.table.Overflow.Swap(0)
 	if lost > 0 {
 		b.health.waiting(lost)
 	}
@@ -102,7 +103,7 @@ func (f *flusher) present(ctx context.Context) {
 		return
 	}
 	if _, err := b.reconcile(ctx, true, nil); err != nil {
-		b.table.overflow.Add(lost) // and processes that are gone will be found again
+		b.table.Overflow.Add(lost) // and processes that are gone will be found again
 		return
 	}
 	if len(gone) > 0 {
@@ -135,15 +136,15 @@ func (f *flusher) flush(ctx context.Context) error {
 // writeAll writes everything that was used until now. f.mu is held.
 func (f *flusher) writeAll(ctx context.Context) error {
 	b := f.book
-	if b.table.dirty.Load() == 0 {
+	if b.table.Dirty.Load() == 0 {
 		return nil
 	}
-	for round := b.table.round(&b.rules.limits); ; {
+	for round := b.table.Round(); ; {
 		n := f.batch.size(flushBatch)
 		if b.health.isOut() {
 			n = 1 // to find out
 		}
-		states := b.table.take(round, n)
+		states := b.table.Take(round, n)
 		if len(states) == 0 {
 			return nil
 		}
@@ -154,61 +155,30 @@ func (f *flusher) writeAll(ctx context.Context) error {
 }
 
 // write writes states that were taken from the table.
-func (f *flusher) write(ctx context.Context, states []taken) error {
+func (f *flusher) write(ctx context.Context, states []accounts.Taken) error {
 	b := f.book
-	positions := positionsOf(states)
+	positions := accounts.PositionsOf(states)
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	asked := time.Now()
 	err := b.ledger.Flush(within, positions)
 	cancel()
 	f.batch.after(len(positions), flushBatch, err)
 	if err != nil {
-		b.table.giveBack(states)
+		b.table.GiveBack(states)
 		if ctx.Err() == nil { // or the book is being closed, and writes them then
 			b.health.failed(asked, err)
 		}
 		return err
 	}
-	b.table.done(states)
+	b.table.Done(states)
 	b.health.worked()
 	b.opener.answered()
 	f.follow(states, positions)
 	return nil
 }
 
-// positionsOf returns states as the ledger wants them.
-func positionsOf(states []taken) []ledger.Position {
-	if len(states) == 0 {
-		return nil
-	}
-	positions := make([]ledger.Position, len(states))
-	for i := range states {
-		s := &states[i].state
-		positions[i] = ledger.Position{
-			Account: ledger.Account{Limit: states[i].kept.name, Key: ledger.TextOf([]byte(states[i].entry.key)), Start: s.start, End: s.end},
-			Date:    dateIn(s.day, states[i].kept), Position: s.position, Used: s.used, At: s.at,
-			Hard: s.hard, Included: s.included, Levels: s.levels,
-		}
-	}
-	return positions
-}
-
-// positionIn returns what the store says of an account, which reaches no level by it.
-func positionIn(k *kept, a ledger.Account, v *view) ledger.Position {
-	at := v.during(a.Start, a.End)
-	day, _, _ := k.days.Period(at)
-	return ledger.Position{Account: a, Date: dateIn(day, k), Position: v.Position, Used: v.Used, At: at}
-}
-
-// dateIn returns the day of a limit's time zone that begins at a time. A day may begin later than
-// at midnight, where clocks change.
-func dateIn(day int64, k *kept) int32 {
-	t := time.UnixMicro(day).In(k.days.Calendar.Location)
-	return int32(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix() / (24 * 3600))
-}
-
 // follow looks after positions that the ledger has answered with more than that it has them.
-func (f *flusher) follow(states []taken, positions []ledger.Position) {
+func (f *flusher) follow(states []accounts.Taken, positions []ledger.Position) {
 	b := f.book
 	for i := range positions {
 		p, s := &positions[i], &states[i]
@@ -217,16 +187,16 @@ func (f *flusher) follow(states []taken, positions []ledger.Position) {
 			f.suspect(s, p, math.MaxInt64, 0)
 		case p.Outcome == ledger.Suspect:
 			f.suspect(s, p, p.Known, p.KnownUsed)
-		case p.Outcome == ledger.Written && s.suspect:
+		case p.Outcome == ledger.Written && s.Suspect:
 			f.suspect(s, p, p.Position, p.Used)
-		case p.Outcome == ledger.Written && b.table.isBehind(s, time.Now()) && b.table.twinOf(s) != nil:
+		case p.Outcome == ledger.Written && b.table.IsBehind(s, time.Now()) && b.table.TwinOf(s) != nil:
 			f.late = append(f.late, *s)
 		}
 	}
 }
 
 // suspect remembers a suspicion until it was checked: the ledger knows a position of the account.
-func (f *flusher) suspect(s *taken, p *ledger.Position, known, used int64) {
+func (f *flusher) suspect(s *accounts.Taken, p *ledger.Position, known, used int64) {
 	if f.suspects == nil {
 		f.suspects = make(map[suspicionID]suspicion)
 	}
@@ -235,7 +205,7 @@ func (f *flusher) suspect(s *taken, p *ledger.Position, known, used int64) {
 	if there && before.known >= known || !there && len(f.suspects) >= maxOpening {
 		return // of those beyond, the next charge, or Reconcile, finds out
 	}
-	f.suspects[id] = suspicion{s.kept, s.entry.key, known, used}
+	f.suspects[id] = suspicion{s.Kept, s.Entry.Key, known, used}
 }
 
 // catchUpTries bounds how often catchUp tries to have an account go on in another generation,
@@ -255,13 +225,13 @@ func (f *flusher) catchUp(ctx context.Context) {
 	defer cancel()
 	for range catchUpTries {
 		waiting := make([]*restoring, len(late))
-		for first := 0; first < len(late); first += store.MaxChecks / 3 {
-			last := min(first+store.MaxChecks/3, len(late))
+		for first := 0; first < len(late); first += peekBatch {
+			last := min(first+peekBatch, len(late))
 			if f.goOn(ctx, late[first:last], waiting[first:last]) != nil {
 				return
 			}
 		}
-		var left []taken
+		var left []accounts.Taken
 		for i, r := range waiting {
 			if r != nil && r.wait(ctx) == nil && !r.told {
 				left = append(left, late[i]) // it was charged meanwhile
@@ -272,21 +242,21 @@ func (f *flusher) catchUp(ctx context.Context) {
 }
 
 // goOn asks for other generations of some accounts.
-func (f *flusher) goOn(ctx context.Context, late []taken, waiting []*restoring) error {
+func (f *flusher) goOn(ctx context.Context, late []accounts.Taken, waiting []*restoring) error {
 	b := f.book
 	checks := make([]store.Check, len(late))
-	twins := make([]*twin, len(late))
+	twins := make([]*accounts.Twin, len(late))
 	for i := range late {
-		twins[i] = b.table.twinOf(&late[i])
-		checks[i] = store.Check{Key: []byte(late[i].entry.key), Rule: twins[i].rule}
+		twins[i] = b.table.TwinOf(&late[i])
+		checks[i] = store.Check{Key: []byte(late[i].Entry.Key), Rule: twins[i].Rule}
 	}
 	views, err := b.peek(ctx, checks)
 	if err != nil {
 		return err
 	}
 	for i := range late {
-		if views[i].ends == late[i].state.end && views[i].Position > 0 && !views[i].Stale {
-			waiting[i], _ = b.opener.goOn(twins[i], late[i].entry.key, late[i].state.start, &views[i])
+		if views[i].Ends == late[i].State.End && views[i].Position > 0 && !views[i].Stale {
+			waiting[i], _ = b.opener.goOn(twins[i], late[i].Entry.Key, late[i].State.Start, &views[i])
 		}
 	}
 	return nil
@@ -295,7 +265,7 @@ func (f *flusher) goOn(ctx context.Context, late []taken, waiting []*restoring) 
 // suspicion is that a store has lost changes of a generation, and has used their numbers
 // again. That happens if a replica takes over which had not received them.
 type suspicion struct {
-	kept  *kept
+	kept  *accounts.Kept
 	key   string
 	known int64 // a position that the ledger knows
 	used  int64 // units used there
@@ -320,7 +290,7 @@ func (f *flusher) check(ctx context.Context) {
 		return cmp.Or(ledger.Compare(&x.Account, &y.Account), cmp.Compare(x.generation, y.generation))
 	})
 	waiting := make(map[suspicionID]*restoring)
-	for part := range slices.Chunk(ids, store.MaxChecks/3) {
+	for part := range slices.Chunk(ids, peekBatch) {
 		f.checkPart(ctx, part, waiting)
 	}
 	var forks int64
@@ -339,14 +309,14 @@ func (f *flusher) check(ctx context.Context) {
 // has set back.
 func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[suspicionID]*restoring) {
 	b := f.book
-	twins, checks := make([]*twin, len(ids)), make([]store.Check, len(ids))
+	twins, checks := make([]*accounts.Twin, len(ids)), make([]store.Check, len(ids))
 	for i, id := range ids {
 		s := f.suspects[id]
-		rule := s.kept.declared()
-		if twins[i] = b.rules.make(&rule); twins[i] == nil {
+		rule := s.kept.Declared()
+		if twins[i] = b.rules.Make(&rule); twins[i] == nil {
 			return
 		}
-		checks[i] = store.Check{Key: []byte(s.key), Rule: twins[i].rule}
+		checks[i] = store.Check{Key: []byte(s.key), Rule: twins[i].Rule}
 	}
 	views, err := b.peek(ctx, checks)
 	if err != nil {
@@ -354,7 +324,7 @@ func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[
 	}
 	for i, id := range ids {
 		s, v := f.suspects[id], &views[i]
-		if v.ends != id.End || v.Stale || store.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
+		if v.Ends != id.End || v.Stale || store.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
 			delete(f.suspects, id)
 			continue
 		}

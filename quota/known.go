@@ -26,8 +26,9 @@ type knownLimit struct {
 // limit returns the limit of a name. What is said of a limit that no process has reaches nobody,
 // so it is refused with [ErrUnknownLimit].
 func (b *Book) limit(ctx context.Context, name string) (*knownLimit, error) {
-	if k := b.rules.named(name); k != nil {
-		return k.known(), nil
+	if k := b.rules.Named(name); k != nil {
+		rule, keys := k.Known()
+		return &knownLimit{name: name, rule: rule, keys: keys}, nil
 	}
 	declarations, err := b.ledger.Declarations(ctx)
 	if err != nil {
@@ -49,7 +50,7 @@ func (b *Book) limit(ctx context.Context, name string) (*knownLimit, error) {
 
 // namesWith returns the names of the limits that this process has and of those that others have declared, in order.
 func (b *Book) namesWith(declarations []ledger.Declaration) []string {
-	names := b.rules.names()
+	names := b.rules.Names()
 	for i := range declarations {
 		names = append(names, declarations[i].Name)
 	}

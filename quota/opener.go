@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/micros"
 )
@@ -50,7 +51,7 @@ type opener struct {
 
 // openID names an account in a store.
 type openID struct {
-	kept *kept
+	kept *accounts.Kept
 	key  string
 	ends int64
 }
@@ -59,11 +60,11 @@ type openID struct {
 // not change; those are set before done is closed.
 type restoring struct {
 	id     openID
-	twin   *twin
+	twin   *accounts.Twin
 	start  int64
-	expect int64 // generation that the store has
-	closes int64 // generation that is not to be written any more
-	seen   view  // state of the generation expect, which the store must still have unless that is closed; its history in any case
+	expect int64         // generation that the store has
+	closes int64         // generation that is not to be written any more
+	seen   accounts.View // state of the generation expect, which the store must still have unless that is closed; its history in any case
 	done   chan struct{}
 	err    error
 	told   bool // the store has gone on in another generation
@@ -86,31 +87,31 @@ var (
 )
 
 // request asks for an account that the store does not know. What it has of a stale one is written to the ledger.
-func (o *opener) request(t *twin, key []byte, seen *view) (*restoring, error) {
-	start, end, _ := t.rule.Period(seen.ends - 1)
-	if end != seen.ends {
-		return nil, fmt.Errorf("the store's period ends at %v, and this process's at %v: do they have the same time zones?", micros.Time(seen.ends), micros.Time(end))
+func (o *opener) request(t *accounts.Twin, key []byte, seen *accounts.View) (*restoring, error) {
+	start, end, _ := t.Rule.Period(seen.Ends - 1)
+	if end != seen.Ends {
+		return nil, fmt.Errorf("the store's period ends at %v, and this process's at %v: do they have the same time zones?", micros.Time(seen.Ends), micros.Time(end))
 	}
 	return o.enqueue(&restoring{
-		id: openID{t.kept, string(key), seen.ends}, twin: t, start: start,
+		id: openID{t.Kept, string(key), seen.Ends}, twin: t, start: start,
 		expect: store.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
 	})
 }
 
 // fork asks for another generation of an account, and that the present one is closed, of which seen
 // is the state. It goes on, too, if somebody charges the account meanwhile.
-func (o *opener) fork(t *twin, key string, start int64, seen *view) (*restoring, error) {
+func (o *opener) fork(t *accounts.Twin, key string, start int64, seen *accounts.View) (*restoring, error) {
 	n := store.Generation(seen.Position)
 	return o.enqueue(&restoring{
-		id: openID{t.kept, key, seen.ends}, twin: t, start: start, expect: n, closes: n, seen: *seen, done: make(chan struct{}),
+		id: openID{t.Kept, key, seen.Ends}, twin: t, start: start, expect: n, closes: n, seen: *seen, done: make(chan struct{}),
 	})
 }
 
 // goOn asks for another generation of an account, since the ledger has another sum than the store, of
 // which seen is the state. If somebody charges the account meanwhile, it stays in the present one.
-func (o *opener) goOn(t *twin, key string, start int64, seen *view) (*restoring, error) {
+func (o *opener) goOn(t *accounts.Twin, key string, start int64, seen *accounts.View) (*restoring, error) {
 	return o.enqueue(&restoring{
-		id: openID{t.kept, key, seen.ends}, twin: t, start: start,
+		id: openID{t.Kept, key, seen.Ends}, twin: t, start: start,
 		expect: store.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
 	})
 }
@@ -216,30 +217,30 @@ func (o *opener) open(batch []*restoring) (asked, away bool, err error) {
 	openings := make([]ledger.Opening, len(batch))
 	release := o.take()
 	defer release()
-	var states []taken
+	var states []accounts.Taken
 	for i, r := range batch {
 		openings[i] = ledger.Opening{Account: accountOf(r)}
 		if r.closes > 0 {
-			last := positionIn(r.twin.kept, openings[i].Account, &r.seen)
+			last := accounts.PositionIn(r.twin.Kept, openings[i].Account, &r.seen)
 			openings[i].Closes = &last
 		}
-		states = b.table.takeKey(r.twin.kept, []byte(r.id.key), states)
+		states = b.table.TakeKey(r.twin.Kept, []byte(r.id.key), states)
 	}
-	positions := positionsOf(states)
+	positions := accounts.PositionsOf(states)
 	for _, r := range batch {
 		if r.seen.Position > 0 && r.closes == 0 { // it may have been charged by a process that is gone
-			positions = append(positions, positionIn(r.twin.kept, accountOf(r), &r.seen))
+			positions = append(positions, accounts.PositionIn(r.twin.Kept, accountOf(r), &r.seen))
 		}
 	}
 	answers, from := make([]ledger.Begun, len(batch)), time.Now()
 	err = b.ledger.Begin(ctx, openings, positions, answers)
 	o.batch.after(len(batch), openBatch, err)
 	if err != nil {
-		b.table.giveBack(states)
+		b.table.GiveBack(states)
 		o.gaveBack.Add(1)
 		return true, b.health.failed(from, err), err
 	}
-	b.table.done(states)
+	b.table.Done(states)
 	release()
 	b.health.worked()
 	return true, false, o.tell(ctx, batch, answers)
@@ -278,13 +279,13 @@ func (o *opener) waitTaken(ctx context.Context) error {
 }
 
 func accountOf(r *restoring) ledger.Account {
-	return ledger.Account{Limit: r.twin.kept.name, Key: ledger.TextOf([]byte(r.id.key)), Start: r.start, End: r.id.ends}
+	return ledger.Account{Limit: r.twin.Kept.Name, Key: ledger.TextOf([]byte(r.id.key)), Start: r.start, End: r.id.ends}
 }
 
 // tell tells the store what the ledger has answered.
 func (o *opener) tell(ctx context.Context, batch []*restoring, answers []ledger.Begun) error {
-	for first := 0; first < len(batch); first += store.MaxChecks / 3 {
-		last := min(first+store.MaxChecks/3, len(batch))
+	for first := 0; first < len(batch); first += peekBatch {
+		last := min(first+peekBatch, len(batch))
 		err := o.restore(ctx, batch[first:last], answers[first:last])
 		var failed *store.Error
 		if err == nil || errors.As(err, &failed) {
@@ -306,9 +307,9 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []ledg
 	b := o.book
 	checks := make([]store.Check, len(batch))
 	from := make([]store.Restoration, len(batch))
-	results, accounts := make([]store.Result, len(batch)), make([]store.Account, len(batch))
+	results, told := make([]store.Result, len(batch)), make([]store.Account, len(batch))
 	for i, r := range batch {
-		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule, Account: &accounts[i]}
+		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.Rule, Account: &told[i]}
 		from[i] = store.Restoration{
 			Used: answers[i].Total, Generation: answers[i].Generation, Expect: r.expect, Ends: r.id.ends, History: r.seen.History,
 		}
@@ -321,15 +322,15 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []ledg
 	}
 	var forks int64
 	for i, r := range batch {
-		b.health.sawHistory(accounts[i].History)
+		b.health.sawHistory(told[i].History)
 		if r.told = results[i].Charged; r.told && r.seen.Stale && answers[i].Total > r.seen.Used {
 			forks++
 		}
 		// The store may have used more than the ledger knows: it was charged before there was a
 		// book, or in a generation that is closed, after that was seen.
-		if r.told && accounts[i].Used > from[i].Used {
-			v := viewOf(&results[i], &accounts[i])
-			b.table.note(r.twin, checks[i].Key, &v)
+		if r.told && told[i].Used > from[i].Used {
+			v := accounts.ViewOf(&results[i], &told[i])
+			b.table.Note(r.twin, checks[i].Key, &v)
 		}
 	}
 	if forks > 0 {

@@ -118,7 +118,7 @@ func TestMoreAccountsThanFit(t *testing.T) {
 			t.Fatalf("%+v, %v", results, err)
 		}
 	}
-	if n := b.table.entries.Load(); n > minMaxAccounts {
+	if n := b.table.Entries.Load(); n > minMaxAccounts {
 		t.Errorf("%d accounts are remembered, more than %d", n, minMaxAccounts)
 	}
 	mustFlushBook(t, b)

@@ -3,9 +3,11 @@ package quota
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
@@ -91,140 +93,173 @@ func (b *Book) Reconcile(ctx context.Context, repair bool, found func(Difference
 // reconcileBatch is how many accounts are compared at a time.
 const reconcileBatch = 250
 
+// reconciler compares the store with the ledger, once.
+type reconciler struct {
+	*Book
+	repair bool
+	found  func(Difference) error
+	sum    Reconciliation
+}
+
 func (b *Book) reconcile(ctx context.Context, repair bool, found func(Difference) error) (Reconciliation, error) {
-	found = b.stats.counting(found)
-	var sum Reconciliation
+	r := &reconciler{Book: b, repair: repair, found: b.stats.counting(found)}
 	var after ledger.Account
-	now := time.Now().UnixMicro()
-	for {
-		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		page, err := b.ledger.Open(within, now, after, reconcileBatch)
-		cancel()
+	for now := time.Now().UnixMicro(); ; {
+		page, err := r.page(ctx, now, after)
 		if err != nil {
-			return sum, err
+			return r.sum, err
 		}
 		if len(page) == 0 {
-			err := b.unheard(ctx, repair, found, &sum)
-			return sum, err
+			return r.sum, r.unheard(ctx)
 		}
 		after = page[len(page)-1].Account
-		if err := b.compare(ctx, page, repair, found, &sum); err != nil {
-			return sum, err
+		if err := r.compare(ctx, page); err != nil {
+			return r.sum, err
 		}
 	}
 }
 
+// page returns the next accounts that had not ended at a time.
+func (r *reconciler) page(ctx context.Context, at int64, after ledger.Account) ([]ledger.Standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	return r.ledger.Open(ctx, at, after, reconcileBatch)
+}
+
+// comparison is what was found of some accounts, and what is under way to repair it.
+type comparison struct {
+	differences []Difference
+	positions   []ledger.Position  // of the store, to be written
+	waiting     map[int]*restoring // by index in differences
+}
+
 // compare compares some accounts with the store.
-func (b *Book) compare(ctx context.Context, page []ledger.Standing, repair bool, found func(Difference) error, sum *Reconciliation) error {
-	var asked []*ledger.Standing
-	var checks []store.Check
-	var differences []Difference
-	for i := range page {
-		s := &page[i]
-		cause := Cause("")
-		key, known := ledger.KeyOf(s.Key)
-		k := b.rules.named(s.Limit)
-		switch {
-		case !known:
-			cause = CauseUnknownKey
-		case k == nil:
-			cause = CauseUnknownLimit
-		default:
-			rule := k.declared()
-			asked, checks = append(asked, s), append(checks, store.Check{Key: key, Rule: b.rules.make(&rule).rule})
-			continue
-		}
-		d := differenceOf(s, cause, &view{})
-		if cause == CauseUnknownLimit && b.attached != nil {
-			d.Reason = b.whyUnknown(s.Limit)
-		}
-		differences = append(differences, d)
+//
+// The ledger was read before the store is asked. So a store that is ahead is as usual, and one that is behind has lost something.
+func (r *reconciler) compare(ctx context.Context, page []ledger.Standing) error {
+	c := comparison{waiting: make(map[int]*restoring)}
+	asked, checks := r.askable(page, &c)
+	views, err := r.views(ctx, checks)
+	if err != nil {
+		return err
 	}
-	views := make([]view, 0, len(checks))
-	for first := 0; first < len(checks); first += store.MaxChecks / 3 {
-		last := min(first+store.MaxChecks/3, len(checks))
-		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		part, err := b.peek(within, checks[first:last])
-		cancel()
-		if err != nil {
-			return err
-		}
-		views = append(views, part...)
-	}
-	var positions []ledger.Position
-	waiting := make(map[int]*restoring) // by index in differences
 	for i, s := range asked {
-		v := &views[i]
-		cause := causeOf(s, v)
-		if cause == "" {
-			continue
-		}
-		d := differenceOf(s, cause, v)
-		if repair {
-			k := b.rules.named(s.Limit)
-			switch {
-			case cause == CauseNotFlushed && agreesOnceWritten(s, v):
-				positions = append(positions, positionIn(k, s.Account, v))
-				d.Repaired = true
-			case cause == CauseNotFlushed || cause == CauseForked || cause == CauseBehind || cause == CauseAhead:
-				rule := k.declared()
-				t := b.rules.make(&rule)
-				var o *restoring
-				var err error
-				if cause == CauseForked {
-					o, err = b.opener.fork(t, string(checks[i].Key), s.Start, v)
-				} else {
-					o, err = b.opener.goOn(t, string(checks[i].Key), s.Start, v)
-				}
-				if err == nil {
-					waiting[len(differences)] = o
-				}
-			}
-		}
-		differences = append(differences, d)
-	}
-	if len(positions) > 0 {
-		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		err := b.ledger.Flush(within, positions)
-		cancel()
-		if err != nil {
-			return err
+		if cause := causeOf(s, &views[i]); cause != "" {
+			r.note(&c, s, string(checks[i].Key), &views[i], cause)
 		}
 	}
-	for i, o := range waiting {
+	if err := r.write(ctx, c.positions); err != nil {
+		return err
+	}
+	for i, o := range c.waiting {
 		if err := o.wait(ctx); err != nil {
 			return err
 		}
 		// What the store has charged is written by then, whether it has gone on or was charged meanwhile.
-		differences[i].Repaired = o.told || differences[i].Cause == CauseNotFlushed
+		c.differences[i].Repaired = o.told || c.differences[i].Cause == CauseNotFlushed
 	}
-	sum.Accounts += len(page)
-	return sum.tell(differences, found)
+	r.sum.Accounts += len(page)
+	return r.tell(c.differences)
 }
 
-// tell counts differences and hands them to found, if there is one.
-func (sum *Reconciliation) tell(differences []Difference, found func(Difference) error) error {
+// askable returns the accounts that the store can be asked for, and how. The others are differences.
+func (r *reconciler) askable(page []ledger.Standing, c *comparison) (asked []*ledger.Standing, checks []store.Check) {
+	for i := range page {
+		s := &page[i]
+		key, known := ledger.KeyOf(s.Key)
+		k := r.rules.Named(s.Limit)
+		switch {
+		case !known:
+			c.differences = append(c.differences, differenceOf(s, CauseUnknownKey, &accounts.View{}))
+		case k == nil:
+			d := differenceOf(s, CauseUnknownLimit, &accounts.View{})
+			if r.attached != nil {
+				d.Reason = r.whyUnknown(s.Limit)
+			}
+			c.differences = append(c.differences, d)
+		default:
+			asked, checks = append(asked, s), append(checks, store.Check{Key: key, Rule: r.twinOf(k).Rule})
+		}
+	}
+	return asked, checks
+}
+
+// twinOf returns the twin of a limit's own rule.
+func (b *Book) twinOf(k *accounts.Kept) *accounts.Twin {
+	rule := k.Declared()
+	return b.rules.Make(&rule)
+}
+
+// note notes a difference, and begins its repair.
+func (r *reconciler) note(c *comparison, s *ledger.Standing, key string, v *accounts.View, cause Cause) {
+	d, k := differenceOf(s, cause, v), r.rules.Named(s.Limit)
+	var o *restoring
+	var err error
+	switch {
+	case !r.repair:
+	case cause == CauseNotFlushed && agreesOnceWritten(s, v):
+		c.positions = append(c.positions, accounts.PositionIn(k, s.Account, v))
+		d.Repaired = true
+	case cause == CauseForked:
+		o, err = r.opener.fork(r.twinOf(k), key, s.Start, v)
+	case cause == CauseNotFlushed || cause == CauseBehind || cause == CauseAhead:
+		o, err = r.opener.goOn(r.twinOf(k), key, s.Start, v)
+	}
+	if o != nil && err == nil {
+		c.waiting[len(c.differences)] = o
+	}
+	c.differences = append(c.differences, d)
+}
+
+// write writes what the store has charged.
+func (r *reconciler) write(ctx context.Context, positions []ledger.Position) error {
+	if len(positions) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	return r.ledger.Flush(ctx, positions)
+}
+
+// views asks the store for accounts, some at a time.
+func (r *reconciler) views(ctx context.Context, checks []store.Check) ([]accounts.View, error) {
+	views := make([]accounts.View, 0, len(checks))
+	for part := range slices.Chunk(checks, peekBatch) {
+		within, cancel := context.WithTimeout(ctx, r.config.Timeout)
+		some, err := r.peek(within, part)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, some...)
+	}
+	return views, nil
+}
+
+// tell counts differences and hands them to found.
+func (r *reconciler) tell(differences []Difference) error {
 	for _, d := range differences {
 		if d.Repaired {
-			sum.Repaired++
+			r.sum.Repaired++
 		} else {
-			sum.Left++
+			r.sum.Left++
 		}
-		if found != nil {
-			if err := found(d); err != nil {
-				return err
-			}
+		if err := r.found(d); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// peekBatch is how many accounts the store is asked for, or told of, in one call.
+const peekBatch = store.MaxChecks / 3
+
 // peek asks the store for accounts of several limits and periods. A call names a key and rule
 // once, and two periods of a key are two accounts: those are asked for in a call of their own.
-func (b *Book) peek(ctx context.Context, checks []store.Check) ([]view, error) {
-	results, accounts, views := make([]store.Result, len(checks)), make([]store.Account, len(checks)), make([]view, len(checks))
+func (b *Book) peek(ctx context.Context, checks []store.Check) ([]accounts.View, error) {
+	results, told, views := make([]store.Result, len(checks)), make([]store.Account, len(checks)), make([]accounts.View, len(checks))
 	for i := range checks {
-		checks[i].Account = &accounts[i]
+		checks[i].Account = &told[i]
 	}
 	for first := 0; first < len(checks); {
 		last := first + 1
@@ -237,16 +272,16 @@ func (b *Book) peek(ctx context.Context, checks []store.Check) ([]view, error) {
 		first = last
 	}
 	for i := range views {
-		views[i] = viewOf(&results[i], &accounts[i])
+		views[i] = accounts.ViewOf(&results[i], &told[i])
 	}
 	return views, nil
 }
 
 // causeOf returns why the store differs from the ledger, or nothing.
-func causeOf(s *ledger.Standing, v *view) Cause {
+func causeOf(s *ledger.Standing, v *accounts.View) Cause {
 	n := store.Generation(v.Position)
 	switch {
-	case v.ends != s.End:
+	case v.Ends != s.End:
 		return "" // the period has ended, or has not begun by the store's clock
 	case v.Position == 0:
 		return CauseForgotten
@@ -279,7 +314,7 @@ func causeOf(s *ledger.Standing, v *view) Cause {
 
 // agreesOnceWritten reports whether the ledger has what the store has used, no less and no more, once the store's state
 // is written. If not, units of earlier generations were written late, which the store does not know.
-func agreesOnceWritten(s *ledger.Standing, v *view) bool {
+func agreesOnceWritten(s *ledger.Standing, v *accounts.View) bool {
 	all := max(v.Used, s.Total) // of a generation that the ledger has lost
 	for i := range s.Lives {
 		if l := &s.Lives[i]; l.Generation == store.Generation(v.Position) {
@@ -289,7 +324,7 @@ func agreesOnceWritten(s *ledger.Standing, v *view) bool {
 	return max(all, 0) == v.Used
 }
 
-func differenceOf(s *ledger.Standing, cause Cause, v *view) Difference {
+func differenceOf(s *ledger.Standing, cause Cause, v *accounts.View) Difference {
 	d := Difference{Usage: usageOf(&s.Account, s.Total), Cause: cause, InStore: v.Used, generation: store.Generation(v.Position)}
 	d.Position = v.Position
 	for i := range s.Lives {

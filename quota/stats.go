@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/accounts"
 )
 
 const (
@@ -53,14 +54,12 @@ func (b *Book) countPending(ctx context.Context) {
 // numbers returns what the book has counted: see [store.Registry.AddLedger].
 func (b *Book) numbers() store.LedgerStats {
 	all := store.LedgerStats{
-		Accounts: b.table.entries.Load(), Unwritten: b.table.dirty.Load(),
+		Accounts: b.table.Entries.Load(), Unwritten: b.table.Dirty.Load(),
 		Units: make(map[string]store.LedgerUnits),
 	}
 	all.Notices, all.Exports = b.delivery.Numbers()
-	b.rules.limits.Range(func(name, limit any) bool {
-		k := limit.(*kept)
-		all.Units[name.(string)] = store.LedgerUnits{Granted: k.granted.Load(), Denied: k.denied.Load()}
-		return true
+	b.rules.Each(func(k *accounts.Kept) {
+		all.Units[k.Name] = store.LedgerUnits{Granted: k.Granted.Load(), Denied: k.Denied.Load()}
 	})
 	b.stats.mu.Lock()
 	all.Differences = maps.Clone(b.stats.differences)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/accounts"
 )
 
 // bookStore is the store of a book.
@@ -22,8 +23,8 @@ func (s *bookStore) Registry() *store.Registry { return s.registry }
 // call is a call to the store with the twins of rules.
 type call struct {
 	checks   []store.Check
-	twins    []*twin         // of the checks; nil for those that are not kept
-	accounts []store.Account // of the checks that are kept
+	twins    []*accounts.Twin // of the checks; nil for those that are not kept
+	accounts []store.Account  // of the checks that are kept
 
 	// For the checks that are asked for again:
 	again   []store.Check
@@ -52,9 +53,9 @@ func (s *bookStore) with(checks []store.Check) *call {
 	}
 	found := false
 	for i := range c.checks {
-		t := s.book.rules.twin(c.checks[i].Rule)
+		t := s.book.rules.Twin(c.checks[i].Rule)
 		if t != nil {
-			c.checks[i].Rule, c.checks[i].Account = t.rule, &c.accounts[i]
+			c.checks[i].Rule, c.checks[i].Account = t.Rule, &c.accounts[i]
 			found = true
 		}
 		c.twins = append(c.twins, t)
@@ -96,8 +97,8 @@ func (c *call) unknown(i int, results []store.Result) bool {
 func (s *bookStore) note(c *call, results []store.Result) {
 	for i, t := range c.twins {
 		if t != nil && c.accounts[i].Position > 0 && !c.accounts[i].Stale {
-			v := viewOf(&results[i], &c.accounts[i])
-			s.book.table.note(t, c.checks[i].Key, &v)
+			v := accounts.ViewOf(&results[i], &c.accounts[i])
+			s.book.table.Note(t, c.checks[i].Key, &v)
 		}
 	}
 }
@@ -145,9 +146,9 @@ func (c *call) count(results []store.Result) {
 		switch {
 		case t == nil || c.checks[i].Cost == 0:
 		case allowed && results[i].Allowed:
-			t.kept.granted.Add(c.checks[i].Cost)
+			t.Kept.Granted.Add(c.checks[i].Cost)
 		case !results[i].Allowed && !c.checks[i].Shadow:
-			t.kept.denied.Add(c.checks[i].Cost)
+			t.Kept.Denied.Add(c.checks[i].Cost)
 		}
 	}
 }
@@ -326,7 +327,7 @@ func (s *bookStore) Reset(ctx context.Context, checks []store.Check) error {
 	var others []store.Check
 	var kept store.KeptError
 	for i := range checks {
-		if rule := checks[i].Rule; s.book.rules.twin(rule) == nil {
+		if rule := checks[i].Rule; s.book.rules.Twin(rule) == nil {
 			others = append(others, checks[i])
 		} else if !slices.Contains(kept.Limits, rule.Name) {
 			kept.Limits = append(kept.Limits, rule.Name)
@@ -353,7 +354,7 @@ func (s *bookStore) restore(ctx context.Context, c *call, results []store.Result
 	all := waiting[:0]
 	for i := range c.checks {
 		if c.unknown(i, results) {
-			v := viewOf(&results[i], c.checks[i].Account)
+			v := accounts.ViewOf(&results[i], c.checks[i].Account)
 			r, err := s.book.opener.request(c.twins[i], c.checks[i].Key, &v)
 			if err != nil {
 				return s.book.opener.failed(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/memledger"
 )
@@ -63,13 +64,13 @@ func TestTheSweepKeepsWhatIsNotWritten(t *testing.T) {
 	b, _ := byHandOn(t, memledger.New(defaultLevels), 100)
 	takeFrom(t, b, "tenant:acme", 5)
 	sweep := func() {
-		for i := range 2 * shardCount {
-			b.table.sweep(&b.rules.limits, i)
+		for i := range 2 * accounts.ShardCount {
+			b.table.Sweep(i)
 		}
 	}
 	sweep()
-	check.Equal(t, "entries that are not written", b.table.entries.Load(), 1)
+	check.Equal(t, "entries that are not written", b.table.Entries.Load(), 1)
 	mustFlushBook(t, b)
 	sweep()
-	check.Equal(t, "entries that are written", b.table.entries.Load(), 0)
+	check.Equal(t, "entries that are written", b.table.Entries.Load(), 0)
 }

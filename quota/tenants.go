@@ -61,10 +61,10 @@ func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
 		return limit // core.New says what is wrong with it
 	}
 	limit = adapter.ForStore(limit, func(s core.Store) error { return b.counts(&rule, s) })
-	if !b.rules.keeps(&rule) || b.attached != nil {
+	if !b.rules.Keeps(&rule) || b.attached != nil {
 		return limit
 	}
-	if err := b.rules.expect(&rule, tenant.Kind()); err != nil {
+	if err := b.rules.Expect(&rule, tenant.Kind()); err != nil {
 		return adapter.ForStore(limit, func(core.Store) error { return err })
 	}
 	p := &perTenant{book: b, rule: rule, seed: maphash.MakeSeed()}
@@ -88,7 +88,7 @@ func (b *Book) counts(rule *store.Rule, s core.Store) error {
 		return errAttached
 	case rule.Algorithm != store.Calendar:
 		return fmt.Errorf("PerTenant needs a limit with periods that can be billed, such as PerMonth, PerBillingMonth or PerCalendarDay: this is a %v", rule.Algorithm)
-	case !b.rules.keeps(rule):
+	case !b.rules.Keeps(rule):
 		return fmt.Errorf("Config.Limits of its book leaves it out, so nothing of it is billed: add %q there", rule.Name)
 	case s == nil || s.Registry() != b.store.registry:
 		return errors.New("it is a book's, by PerTenant, and its limiter is on another store, where nothing is billed: give it book.Store()")

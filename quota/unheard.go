@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
 // unheard looks for accounts that the store has begun by itself, and of which the ledger has never heard: the
 // process that charged them was gone before it wrote anything. The store has them of keys that had an
 // account in the period before. With repair it writes them.
-func (b *Book) unheard(ctx context.Context, repair bool, found func(Difference) error, sum *Reconciliation) error {
+func (r *reconciler) unheard(ctx context.Context) error {
 	now := time.Now().UnixMicro()
-	if !b.rules.haveBegun(now) {
+	if !r.rules.HaveBegun(now) {
 		return nil
 	}
 	var ended ledger.Standing // the last that was read, if its period has ended and the next one's was not read
@@ -28,9 +29,7 @@ func (b *Book) unheard(ctx context.Context, repair bool, found func(Difference) 
 	}
 	var after ledger.Account
 	for more := true; more; {
-		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		page, err := b.ledger.Open(within, now-store.KeptAfter.Microseconds(), after, reconcileBatch)
-		cancel()
+		page, err := r.page(ctx, now-store.KeptAfter.Microseconds(), after)
 		if err != nil {
 			return err
 		}
@@ -42,7 +41,7 @@ func (b *Book) unheard(ctx context.Context, repair bool, found func(Difference) 
 		} else {
 			note(&ledger.Standing{})
 		}
-		if err := b.hear(ctx, asked, repair, found, sum); err != nil {
+		if err := r.hear(ctx, asked); err != nil {
 			return err
 		}
 		asked = asked[:0]
@@ -50,67 +49,40 @@ func (b *Book) unheard(ctx context.Context, repair bool, found func(Difference) 
 	return nil
 }
 
-// haveBegun reports whether a period of a limit has begun so short a time ago that the store can have begun its
-// accounts by itself.
-func (r *rules) haveBegun(now int64) (begun bool) {
-	r.limits.Range(func(_, value any) bool {
-		rule := value.(*kept).declared()
-		start, _, _ := rule.Period(now)
-		begun = now-start < store.KeptAfter.Microseconds()
-		return !begun
-	})
-	return begun
-}
-
 // hear asks the store for the accounts that follow those that have ended.
-func (b *Book) hear(ctx context.Context, ended []ledger.Account, repair bool, found func(Difference) error, sum *Reconciliation) error {
+func (r *reconciler) hear(ctx context.Context, ended []ledger.Account) error {
 	var next []ledger.Account
 	var checks []store.Check
-	for i := range ended {
-		a := ended[i]
+	for _, a := range ended {
 		key, known := ledger.KeyOf(a.Key)
-		k := b.rules.named(a.Limit)
+		k := r.rules.Named(a.Limit)
 		if !known || k == nil {
 			continue
 		}
-		rule := k.declared()
+		rule := k.Declared()
 		a.Start, a.End = a.End, rule.PeriodEnd(a.End)
-		next, checks = append(next, a), append(checks, store.Check{Key: key, Rule: b.rules.make(&rule).rule})
+		next, checks = append(next, a), append(checks, store.Check{Key: key, Rule: r.rules.Make(&rule).Rule})
 	}
-	for len(next) > 0 {
-		n := min(len(next), store.MaxChecks/3)
-		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		err := b.hearPart(within, next[:n], checks[:n], repair, found, sum)
-		cancel()
-		if err != nil {
-			return err
-		}
-		next, checks = next[n:], checks[n:]
-	}
-	return nil
-}
-
-func (b *Book) hearPart(ctx context.Context, next []ledger.Account, checks []store.Check, repair bool, found func(Difference) error, sum *Reconciliation) error {
-	views, err := b.peek(ctx, checks)
+	views, err := r.views(ctx, checks)
 	if err != nil {
 		return err
 	}
-	var positions []ledger.Position
-	var differences []Difference
+	var c comparison
 	for i := range next {
 		v := &views[i]
-		if v.ends != next[i].End || v.Position <= store.FirstGeneration<<ledger.GenerationShift { // another period, unknown, or not charged yet
+		if v.Ends != next[i].End || v.Position <= store.FirstGeneration<<ledger.GenerationShift { // another period, unknown, or not charged yet
 			continue
 		}
 		d := differenceOf(&ledger.Standing{Account: next[i]}, CauseNotFlushed, v)
-		d.Repaired = repair
-		positions, differences = append(positions, positionIn(b.rules.named(next[i].Limit), next[i], v)), append(differences, d)
-	}
-	if repair && len(positions) > 0 {
-		if err := b.ledger.Flush(ctx, positions); err != nil {
-			return err
+		d.Repaired = r.repair
+		c.differences = append(c.differences, d)
+		if r.repair {
+			c.positions = append(c.positions, accounts.PositionIn(r.rules.Named(next[i].Limit), next[i], v))
 		}
 	}
-	sum.Accounts += len(differences)
-	return sum.tell(differences, found)
+	if err := r.write(ctx, c.positions); err != nil {
+		return err
+	}
+	r.sum.Accounts += len(c.differences)
+	return r.tell(c.differences)
 }

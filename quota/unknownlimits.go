@@ -23,7 +23,7 @@ type unknownLimits struct {
 // once, some time after this process has made its limiters.
 func (f *flusher) tellUnknownLimits(ctx context.Context) {
 	b, u := f.book, &f.unknown
-	if made := b.rules.made.Load(); made != u.made {
+	if made := b.rules.Made.Load(); made != u.made {
 		u.made, u.quiet = made, 0
 	}
 	if u.quiet++; u.made == 0 || u.quiet != quietFor {
@@ -37,7 +37,7 @@ func (f *flusher) tellUnknownLimits(ctx context.Context) {
 		return
 	}
 	names := b.namesWith(declarations)
-	u.tell(b, "Config.Limits", "", b.config.Limits, names, b.rules.leftOut())
+	u.tell(b, "Config.Limits", "", b.config.Limits, names, b.rules.LeftOut())
 	for i := range b.config.Exports {
 		e := &b.config.Exports[i]
 		u.tell(b, fmt.Sprintf("Config.Exports: export %q: Limits", e.Name), e.Name, e.Limits, names, names)
@@ -59,14 +59,4 @@ func (u *unknownLimits) tell(b *Book, where, export string, names, known, instea
 			Kind: store.EventLimitUnknown, Node: export, Err: fmt.Errorf("weblimit: quota: %s, and no process has a calendar limit of this name%s", what, meant(name, instead, "the limits are")),
 		})
 	}
-}
-
-// leftOut returns the names of calendar limits that limiters of this process have and the book does not keep, in order.
-func (r *rules) leftOut() (names []string) {
-	r.others.Range(func(name, _ any) bool {
-		names = append(names, name.(string))
-		return true
-	})
-	slices.Sort(names)
-	return names
 }

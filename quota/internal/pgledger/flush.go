@@ -55,69 +55,82 @@ func (l *Ledger) Flush(ctx context.Context, positions []ledger.Position) error {
 	})
 }
 
-// write writes positions, and sets their outcomes.
-func (l *Ledger) write(ctx context.Context, tx pgx.Tx, positions []ledger.Position) error {
-	order := make([]int, len(positions))
-	for i := range order {
-		order[i] = i
+// writing is what one transaction writes.
+type writing struct {
+	positions []ledger.Position
+	order     []int        // of positions: by account, generation, day and position
+	states    stateColumns // the highest position of each generation, since no statement may write a row twice
+	of        [][]int      // of the same generations, all positions
+
+	// Generations that the ledger did not know: first ones, which stores begin, and later ones that it has lost.
+	begun, unknown accountColumns
+	generations    []int64 // of unknown
+}
+
+func newWriting(positions []ledger.Position) *writing {
+	w := &writing{positions: positions, order: make([]int, len(positions))}
+	for i := range positions {
+		w.order[i] = i
+		positions[i].Outcome = ledger.Written
 	}
-	slices.SortFunc(order, func(i, j int) int { return comparePositions(&positions[i], &positions[j]) })
-	var states stateColumns
-	var of []int  // of states, where in order the last of their positions is
-	highest := -1 // of the present generation
-	for n, i := range order {
-		p := &positions[i]
-		p.Outcome = ledger.Written
-		if highest < 0 || p.Position > positions[highest].Position {
-			highest = i
-		}
-		if n+1 < len(order) { // no statement may write a row twice
-			next := &positions[order[n+1]]
-			if next.Account == p.Account && next.Generation() == p.Generation() {
-				continue
+	slices.SortFunc(w.order, func(i, j int) int { return comparePositions(&positions[i], &positions[j]) })
+	for rest := w.order; len(rest) > 0; {
+		highest, n := &positions[rest[0]], 1
+		for ; n < len(rest) && ofOneGeneration(&positions[rest[n]], highest); n++ {
+			if p := &positions[rest[n]]; p.Position > highest.Position {
+				highest = p
 			}
 		}
-		states.add(&positions[highest])
-		of = append(of, n)
-		highest = -1
+		w.states.add(highest)
+		w.of = append(w.of, rest[:n])
+		rest = rest[n:]
 	}
-	var begun, unknown accountColumns
-	var generations []int64
-	var batch pgx.Batch
-	batch.Queue(l.text.states, states.limits, states.keys, states.starts, states.ends, states.generations, states.positions, states.used, states.at)
-	batch.Queue(l.text.behind, states.limits, states.keys, states.starts, states.ends, states.generations, states.positions, states.used).Query(func(rows pgx.Rows) error {
-		var n, base int64
-		var known ledger.Life
-		_, err := pgx.ForEachRow(rows, []any{&n, &known.Closed, &known.Position, &known.Used, &known.At, &base}, func() error {
-			first, last := 0, of[n-1]
-			if n > 1 {
-				first = of[n-2] + 1
-			}
-			for _, i := range order[first : last+1] {
-				positions[i].Outcome = known.Judge(&positions[i])
-			}
-			if p := &positions[order[last]]; base < 0 && p.Generation() == store.FirstGeneration {
-				begun.add(&p.Account)
-			} else if base < 0 {
-				unknown.add(&p.Account)
-				generations = append(generations, p.Generation())
-			}
-			return nil
-		})
-		return err
+	return w
+}
+
+func ofOneGeneration(a, b *ledger.Position) bool {
+	return a.Account == b.Account && a.Generation() == b.Generation()
+}
+
+// judge reads what the ledger has of generations that were not written, or that it did not know.
+func (w *writing) judge(rows pgx.Rows) error {
+	var n, base int64
+	var known ledger.Life
+	_, err := pgx.ForEachRow(rows, []any{&n, &known.Closed, &known.Position, &known.Used, &known.At, &base}, func() error {
+		for _, i := range w.of[n-1] {
+			w.positions[i].Outcome = known.Judge(&w.positions[i])
+		}
+		if p := &w.positions[w.of[n-1][0]]; base < 0 && p.Generation() == store.FirstGeneration {
+			w.begun.add(&p.Account)
+		} else if base < 0 {
+			w.unknown.add(&p.Account)
+			w.generations = append(w.generations, p.Generation())
+		}
+		return nil
 	})
+	return err
+}
+
+// write writes positions, and sets their outcomes. A generation that is new has a base of -1 until the end of the transaction,
+// so nobody ever reads one.
+func (l *Ledger) write(ctx context.Context, tx pgx.Tx, positions []ledger.Position) error {
+	w := newWriting(positions)
+	s := &w.states
+	var batch pgx.Batch
+	batch.Queue(l.text.states, s.limits, s.keys, s.starts, s.ends, s.generations, s.positions, s.used, s.at)
+	batch.Queue(l.text.behind, s.limits, s.keys, s.starts, s.ends, s.generations, s.positions, s.used).Query(w.judge)
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err
 	}
-	if len(begun.keys) > 0 {
-		if _, err := tx.Exec(ctx, l.text.begun, begun.limits, begun.keys, begun.starts, begun.ends); err != nil {
+	if len(w.begun.keys) > 0 {
+		if _, err := tx.Exec(ctx, l.text.begun, w.begun.limits, w.begun.keys, w.begun.starts, w.begun.ends); err != nil {
 			return err
 		}
 	}
-	if err := l.adopt(ctx, tx, &unknown, generations); err != nil {
+	if err := l.adopt(ctx, tx, &w.unknown, w.generations); err != nil {
 		return err
 	}
-	return l.writeRest(ctx, tx, positions, order)
+	return l.writeRest(ctx, tx, positions, w.order)
 }
 
 // writeRest writes the days and notices of positions, in order, whose outcomes are set.
@@ -127,7 +140,7 @@ func (l *Ledger) writeRest(ctx context.Context, tx pgx.Tx, positions []ledger.Po
 		p := &positions[i]
 		if n+1 < len(order) { // no statement may write a row twice
 			next := &positions[order[n+1]]
-			if next.Account == p.Account && next.Generation() == p.Generation() && next.Date == p.Date {
+			if ofOneGeneration(next, p) && next.Date == p.Date {
 				continue
 			}
 		}

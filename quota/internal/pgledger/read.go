@@ -52,9 +52,9 @@ func (l *Ledger) Days(ctx context.Context, s ledger.Selection) (all []ledger.Day
 		return nil, err
 	}
 	var d ledger.DayUse
-	var start, end, day time.Time
-	_, err = pgx.ForEachRow(rows, []any{&d.Limit, &d.Key, &start, &end, &day, &d.Used}, func() error {
-		d.Start, d.End, d.Date = start.UnixMicro(), end.UnixMicro(), int32(day.Unix()/(24*3600))
+	var day time.Time
+	_, err = pgx.ForEachRow(rows, append(accountOfRow(&d.Account), &day, &d.Used), func() error {
+		d.Date = int32(day.Unix() / (24 * 3600))
 		all = append(all, d)
 		return nil
 	})
@@ -88,10 +88,8 @@ func (l *Ledger) Open(ctx context.Context, at int64, after ledger.Account, n int
 	}
 	var all []ledger.Standing
 	var a ledger.Account
-	var start, end time.Time
 	var g ledger.Life
-	_, err = pgx.ForEachRow(rows, []any{&a.Limit, &a.Key, &start, &end, &g.Generation, &g.Base, &g.Position, &g.Used, &g.At, &g.Closed}, func() error {
-		a.Start, a.End = start.UnixMicro(), end.UnixMicro()
+	_, err = pgx.ForEachRow(rows, append(accountOfRow(&a), &g.Generation, &g.Base, &g.Position, &g.Used, &g.At, &g.Closed), func() error {
 		if len(all) == 0 || all[len(all)-1].Account != a {
 			all = append(all, ledger.Standing{Account: a})
 		}

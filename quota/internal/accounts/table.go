@@ -1,4 +1,14 @@
-package quota
+// Package accounts is what a process remembers of the accounts that it has charged: the last state that the store told of each,
+// and which states the ledger has not been told. It waits for nobody: a request pays a lock of one of the shards of
+// its limit, and no allocation for an account that is remembered.
+//
+// A state is on one of three ways. Dirty: its entry is in shard.dirty, for the next flush. Flying: a flush has taken it and is
+// at it; flying counts how many. Then either Done, the ledger has it, or GiveBack, it is dirty again. An entry is
+// forgotten only if it is neither: [Table] never drops what the ledger does not know, but for what does not fit into it at all,
+// which is counted in Overflow and found in the store by a reconciliation.
+//
+// Locks: shard.mu and Kept.mu are leaves: nothing that locks is called under them.
+package accounts
 
 import (
 	"hash/maphash"
@@ -9,18 +19,19 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// shardCount is the number of parts of a limit's table, each with a lock of its own.
-const shardCount = 64
+// ShardCount is the number of parts of a limit's table, each with a lock of its own.
+const ShardCount = 64
 
-// table remembers the last states of accounts that requests were told of, and which of them
+// Table remembers the last states of accounts that requests were told of, and which of them
 // the ledger has not been told. Each limit has its own shards.
-type table struct {
-	seed maphash.Seed
-	most int64 // entries
+type Table struct {
+	seed  maphash.Seed
+	most  int64 // entries
+	rules *Rules
 
-	entries  atomic.Int64
-	dirty    atomic.Int64 // entries that the ledger has not been told
-	overflow atomic.Int64 // states that were not remembered, because the table was full
+	Entries  atomic.Int64
+	Dirty    atomic.Int64 // entries that the ledger has not been told
+	Overflow atomic.Int64 // states that were not remembered, because the table was full
 }
 
 // shard is a part of a limit's table.
@@ -32,11 +43,11 @@ type shard struct {
 
 // entry is what is remembered of a key under a limit.
 type entry struct {
-	key string
+	Key string
 
 	// Guarded by the shard's mu:
 	now     state
-	twin    *twin     // of the present account
+	twin    *Twin     // of the present account
 	older   []state   // of earlier days, generations or periods, which the ledger has not been told
 	queued  bool      // in shard.dirty
 	suspect bool      // a lower position of the same generation, or the same with other use, was told later than the present one
@@ -49,7 +60,7 @@ type entry struct {
 
 // state is a state of an account.
 type state struct {
-	start, end     int64 // of the period
+	Start, End     int64 // of the period
 	day            int64 // when the day began
 	position       int64
 	used           int64
@@ -59,32 +70,36 @@ type state struct {
 	dirty          bool   // the ledger has not been told
 }
 
-func (t *table) init(most int) { t.seed, t.most = maphash.MakeSeed(), int64(most) }
-
-func (t *table) shard(k *kept, key []byte) *shard {
-	return &k.shards[maphash.Bytes(t.seed, key)%shardCount]
+// Init sets the table up, for the limits of r, with a bound on its entries.
+func (t *Table) Init(most int, r *Rules) {
+	t.seed, t.most, t.rules = maphash.MakeSeed(), int64(most), r
 }
 
-// view is a state of an account, as a store has told it.
-type view struct {
+func (t *Table) shard(k *Kept, key []byte) *shard {
+	return &k.shards[maphash.Bytes(t.seed, key)%ShardCount]
+}
+
+// View is a state of an account, as a store has told it.
+type View struct {
 	store.Account
 	at   int64 // when the store told it
-	ends int64 // when the account's period ends
+	Ends int64 // when the account's period ends
 }
 
-func viewOf(r *store.Result, a *store.Account) view { return view{*a, r.At, r.Ends()} }
+// ViewOf returns what a store has told in a result.
+func ViewOf(r *store.Result, a *store.Account) View { return View{*a, r.At, r.Ends()} }
 
 // during returns when the store told the state, within the account's period. If the store's clock
 // was set back over the beginning of a period, the account of that period goes on.
-func (v *view) during(start, end int64) int64 { return min(max(v.at, start), end-1) }
+func (v *View) during(start, end int64) int64 { return min(max(v.at, start), end-1) }
 
-// note remembers a state that the store has told. It allocates nothing for an account that is
+// Note remembers a state that the store has told. It allocates nothing for an account that is
 // remembered.
-func (t *table) note(w *twin, key []byte, v *view) {
-	start, end, _ := w.rule.Period(v.ends - 1)
+func (t *Table) Note(w *Twin, key []byte, v *View) {
+	start, end, _ := w.Rule.Period(v.Ends - 1)
 	at := v.during(start, end)
-	day, _, _ := w.kept.days.Period(at)
-	s := t.shard(w.kept, key)
+	day, _, _ := w.Kept.days.Period(at)
+	s := t.shard(w.Kept, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[string(key)]
@@ -95,7 +110,7 @@ func (t *table) note(w *twin, key []byte, v *view) {
 	}
 	e.seen = true
 	n := &e.now
-	to := state{start: start, end: end, day: day, position: v.Position, used: v.Used, at: at, hard: w.hard, included: w.included, dirty: true}
+	to := state{Start: start, End: end, day: day, position: v.Position, used: v.Used, at: at, hard: w.hard, included: w.included, dirty: true}
 	if !n.follows(&to) && !e.turn(&to) {
 		t.noteLate(s, e, w, to)
 		return
@@ -123,28 +138,28 @@ func (t *table) note(w *twin, key []byte, v *view) {
 }
 
 // mark queues an entry for the next flush. s.mu is held.
-func (t *table) mark(s *shard, e *entry) {
+func (t *Table) mark(s *shard, e *entry) {
 	if !e.queued {
 		e.queued = true
 		s.dirty = append(s.dirty, e)
-		t.dirty.Add(1)
+		t.Dirty.Add(1)
 	}
 }
 
 // add adds an entry. It returns nil if there is no room. s.mu is held.
-func (t *table) add(s *shard, key []byte) *entry {
-	if t.entries.Add(1) > t.most {
-		t.entries.Add(-1)
+func (t *Table) add(s *shard, key []byte) *entry {
+	if t.Entries.Add(1) > t.most {
+		t.Entries.Add(-1)
 		if !s.evict() {
-			t.overflow.Add(1)
+			t.Overflow.Add(1)
 			return nil
 		}
 	}
 	if s.entries == nil {
 		s.entries = make(map[string]*entry)
 	}
-	e := &entry{key: string(key)}
-	s.entries[e.key] = e
+	e := &entry{Key: string(key)}
+	s.entries[e.Key] = e
 	return e
 }
 
@@ -172,11 +187,11 @@ func (e *entry) idle() bool { return !e.queued && e.flying == 0 }
 func (e *entry) turn(to *state) bool {
 	n := &e.now
 	if n.at == 0 {
-		*n = state{start: to.start, end: to.end, day: to.day}
+		*n = state{Start: to.Start, End: to.End, day: to.day}
 		return true
 	}
-	same := n.start == to.start && n.end == to.end
-	if same && to.position < n.position || !same && to.start < n.start {
+	same := n.Start == to.Start && n.End == to.End
+	if same && to.position < n.position || !same && to.Start < n.Start {
 		return false
 	}
 	if n.dirty || e.flying > 0 { // the ledger may not have it yet
@@ -188,12 +203,12 @@ func (e *entry) turn(to *state) bool {
 	if !same {
 		e.reached = 0
 	}
-	*n = state{start: to.start, end: to.end, day: to.day}
+	*n = state{Start: to.Start, End: to.End, day: to.day}
 	return true
 }
 
 // noteLate remembers a state that is told after a later one. s.mu is held.
-func (t *table) noteLate(s *shard, e *entry, w *twin, late state) {
+func (t *Table) noteLate(s *shard, e *entry, w *Twin, late state) {
 	for i := range e.older {
 		o := &e.older[i]
 		if o.follows(&late) {
@@ -204,11 +219,11 @@ func (t *table) noteLate(s *shard, e *entry, w *twin, late state) {
 			return
 		}
 	}
-	if late.start == e.now.start && late.end == e.now.end && store.Generation(late.position) != store.Generation(e.now.position) {
+	if late.Start == e.now.Start && late.End == e.now.End && store.Generation(late.position) != store.Generation(e.now.position) {
 		e.behind = true
 	}
 	for i, units := range w.levels {
-		if late.used >= units && (late.start != e.now.start || late.end != e.now.end) {
+		if late.used >= units && (late.Start != e.now.Start || late.End != e.now.End) {
 			late.levels |= 1 << i
 		}
 	}
@@ -216,12 +231,12 @@ func (t *table) noteLate(s *shard, e *entry, w *twin, late state) {
 	t.mark(s, e)
 }
 
-// taken is a state that was taken from the table to be flushed.
-type taken struct {
-	kept    *kept
-	entry   *entry
-	state   state
-	suspect bool // see entry
+// Taken is a state that was taken from the table to be flushed.
+type Taken struct {
+	Kept    *Kept
+	Entry   *entry
+	State   state
+	Suspect bool // see entry
 }
 
 // round is one walk through the table, to flush what the ledger has not been told when it began.
@@ -233,25 +248,24 @@ type round struct {
 }
 
 type roundShard struct {
-	kept *kept
+	kept *Kept
 	*shard
 	left int // entries to take; negative if nobody has looked yet
 }
 
-func (t *table) round(limits *sync.Map) *round {
+// Round begins a walk.
+func (t *Table) Round() *round {
 	var r round
-	limits.Range(func(_, value any) bool {
-		k := value.(*kept)
+	t.rules.Each(func(k *Kept) {
 		for i := range k.shards {
 			r.shards = append(r.shards, roundShard{k, &k.shards[i], -1})
 		}
-		return true
 	})
 	return &r
 }
 
-// take takes about n states. It returns none in the end.
-func (t *table) take(r *round, n int) (to []taken) {
+// Take takes about n states. It returns none in the end.
+func (t *Table) Take(r *round, n int) (to []Taken) {
 	for ; r.n < len(r.shards); r.n++ {
 		s := &r.shards[r.n]
 		if to = t.takeShard(s, n, to); s.left > 0 {
@@ -261,7 +275,7 @@ func (t *table) take(r *round, n int) (to []taken) {
 	return to
 }
 
-func (t *table) takeShard(s *roundShard, n int, to []taken) []taken {
+func (t *Table) takeShard(s *roundShard, n int, to []Taken) []Taken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left < 0 {
@@ -280,25 +294,25 @@ func (t *table) takeShard(s *roundShard, n int, to []taken) []taken {
 }
 
 // takeEntry takes an entry's states. Its shard is locked, and it is not in shard.dirty.
-func (t *table) takeEntry(k *kept, e *entry, to []taken) []taken {
+func (t *Table) takeEntry(k *Kept, e *entry, to []Taken) []Taken {
 	before := len(to)
 	e.queued = false
-	t.dirty.Add(-1)
+	t.Dirty.Add(-1)
 	for _, o := range e.older {
-		to = append(to, taken{kept: k, entry: e, state: o})
+		to = append(to, Taken{Kept: k, Entry: e, State: o})
 	}
 	e.older = nil
 	if e.now.dirty || e.suspect {
-		to = append(to, taken{k, e, e.now, e.suspect})
+		to = append(to, Taken{k, e, e.now, e.suspect})
 		e.now.dirty, e.now.levels, e.suspect = false, 0, false
 	}
 	e.flying += len(to) - before
 	return to
 }
 
-// takeKey takes the states of one key. Those that are being flushed are taken once more, since the
+// TakeKey takes the states of one key. Those that are being flushed are taken once more, since the
 // ledger may not have them yet.
-func (t *table) takeKey(k *kept, key []byte, to []taken) []taken {
+func (t *Table) TakeKey(k *Kept, key []byte, to []Taken) []Taken {
 	s := t.shard(k, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,7 +322,7 @@ func (t *table) takeKey(k *kept, key []byte, to []taken) []taken {
 	}
 	if !e.queued {
 		e.flying++
-		return append(to, taken{kept: k, entry: e, state: e.now})
+		return append(to, Taken{Kept: k, Entry: e, State: e.now})
 	}
 	for i := range s.dirty {
 		if s.dirty[i] == e {
@@ -321,28 +335,28 @@ func (t *table) takeKey(k *kept, key []byte, to []taken) []taken {
 	return t.takeEntry(k, e, to)
 }
 
-// done ends a flush of states.
-func (t *table) done(all []taken) {
+// Done ends a flush of states.
+func (t *Table) Done(all []Taken) {
 	for i := range all {
-		s := t.shard(all[i].kept, []byte(all[i].entry.key))
+		s := t.shard(all[i].Kept, []byte(all[i].Entry.Key))
 		s.mu.Lock()
-		all[i].entry.flying--
+		all[i].Entry.flying--
 		s.mu.Unlock()
 	}
 }
 
-// giveBack ends a flush of states that failed: they are to be flushed again.
-func (t *table) giveBack(all []taken) {
+// GiveBack ends a flush of states that failed: they are to be flushed again.
+func (t *Table) GiveBack(all []Taken) {
 	for i := range all {
 		a := &all[i]
-		s := t.shard(a.kept, []byte(a.entry.key))
+		s := t.shard(a.Kept, []byte(a.Entry.Key))
 		s.mu.Lock()
-		e, n := a.entry, &a.entry.now
-		if n.follows(&a.state) {
-			n.levels |= a.state.levels
-			n.dirty, e.suspect = true, e.suspect || a.suspect
+		e, n := a.Entry, &a.Entry.now
+		if n.follows(&a.State) {
+			n.levels |= a.State.levels
+			n.dirty, e.suspect = true, e.suspect || a.Suspect
 		} else {
-			e.older = append(e.older, a.state)
+			e.older = append(e.older, a.State)
 		}
 		e.flying--
 		t.mark(s, e)
@@ -352,25 +366,24 @@ func (t *table) giveBack(all []taken) {
 
 // follows reports whether s says everything that an earlier state does.
 func (s *state) follows(earlier *state) bool {
-	return s.start == earlier.start && s.end == earlier.end && s.day == earlier.day &&
+	return s.Start == earlier.Start && s.End == earlier.End && s.day == earlier.day &&
 		store.Generation(s.position) == store.Generation(earlier.position)
 }
 
-// sweep forgets the entries of one shard of each limit that the ledger knows and that were not
+// Sweep forgets the entries of one shard of each limit that the ledger knows and that were not
 // charged since the last sweep.
-func (t *table) sweep(limits *sync.Map, i int) {
-	limits.Range(func(_, value any) bool {
-		s := &value.(*kept).shards[i%shardCount]
+func (t *Table) Sweep(i int) {
+	t.rules.Each(func(k *Kept) {
+		s := &k.shards[i%ShardCount]
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for key, e := range s.entries {
 			if e.idle() && !e.seen {
 				delete(s.entries, key)
-				t.entries.Add(-1)
+				t.Entries.Add(-1)
 			}
 			e.seen = false
 		}
-		return true
 	})
 }
 
@@ -378,24 +391,24 @@ func (t *table) sweep(limits *sync.Map, i int) {
 // written late: what is charged meanwhile makes the new one late as well.
 const catchUpEvery = 10 * time.Second
 
-// isBehind reports whether a state that was written is of an earlier generation than the present
+// IsBehind reports whether a state that was written is of an earlier generation than the present
 // one of the same account, which has begun without it.
-func (t *table) isBehind(a *taken, now time.Time) bool {
-	s := t.shard(a.kept, []byte(a.entry.key))
+func (t *Table) IsBehind(a *Taken, now time.Time) bool {
+	s := t.shard(a.Kept, []byte(a.Entry.Key))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := a.entry
-	if !e.behind || e.now.start != a.state.start || store.Generation(a.state.position) >= store.Generation(e.now.position) || now.Sub(e.caught) < catchUpEvery {
+	e := a.Entry
+	if !e.behind || e.now.Start != a.State.Start || store.Generation(a.State.position) >= store.Generation(e.now.position) || now.Sub(e.caught) < catchUpEvery {
 		return false
 	}
 	e.behind, e.caught = false, now
 	return true
 }
 
-// twinOf returns the twin under which an entry was last charged.
-func (t *table) twinOf(a *taken) *twin {
-	s := t.shard(a.kept, []byte(a.entry.key))
+// TwinOf returns the twin under which an entry was last charged.
+func (t *Table) TwinOf(a *Taken) *Twin {
+	s := t.shard(a.Kept, []byte(a.Entry.Key))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return a.entry.twin
+	return a.Entry.twin
 }

@@ -1,4 +1,4 @@
-package quota
+package accounts
 
 import (
 	"fmt"
@@ -14,12 +14,12 @@ import (
 // limiters make further ones for tenants with numbers of their own.
 const maxTwins = 1 << 14
 
-// rules are the limits that are kept, and the twins of their rules.
-type rules struct {
+// Rules are the limits that are kept, and the twins of their rules.
+type Rules struct {
 	only   []string // names of the limits that are kept; empty for all
 	levels []int
 
-	made   atomic.Int64 // limits that limiters have registered, kept or not
+	Made   atomic.Int64 // limits that limiters have registered, kept or not
 	others sync.Map     // names of calendar limits that are not kept
 
 	limits sync.Map // of kept by name
@@ -27,13 +27,13 @@ type rules struct {
 	count  atomic.Int64
 }
 
-// kept is a limit that is kept in the book.
-type kept struct {
-	name   string
+// Kept is a limit that is kept in the book.
+type Kept struct {
+	Name   string
 	days   *store.Rule // whose periods are the days in the limit's time zone
-	shards [shardCount]shard
+	shards [ShardCount]shard
 
-	granted, denied atomic.Int64 // units of requests, for metrics
+	Granted, Denied atomic.Int64 // units of requests, for metrics
 
 	mu        sync.Mutex
 	rule      store.Rule // as it was declared. Guarded by mu.
@@ -42,26 +42,27 @@ type kept struct {
 	inUse     bool       // a limiter has registered it. Guarded by mu.
 }
 
-// twin is a rule that is kept, and what the book needs of it.
-type twin struct {
-	rule           *store.Rule // the twin
-	kept           *kept
+// Twin is a rule that is kept, and what the book needs of it.
+type Twin struct {
+	Rule           *store.Rule // the twin
+	Kept           *Kept
 	hard, included int64
 	levels         []int64 // units from which on each of Config.Levels is reached
 }
 
-func (r *rules) init(only []string, levels []int) { r.only, r.levels = only, levels }
+// Init sets up which limits are kept, and the levels of notices in percent.
+func (r *Rules) Init(only []string, levels []int) { r.only, r.levels = only, levels }
 
-// keeps reports whether a rule is kept.
-func (r *rules) keeps(rule *store.Rule) bool {
+// Keeps reports whether a rule is kept.
+func (r *Rules) Keeps(rule *store.Rule) bool {
 	return rule.Algorithm == store.Calendar && (len(r.only) == 0 || slices.Contains(r.only, rule.Name))
 }
 
-// register learns of a limit, and refuses one that can't be kept.
-func (r *rules) register(d store.Declaration) error {
+// Register learns of a limit, and refuses one that can't be kept.
+func (r *Rules) Register(d store.Declaration) error {
 	rule := d.Rule
-	r.made.Add(1)
-	if !r.keeps(&rule) {
+	r.Made.Add(1)
+	if !r.Keeps(&rule) {
 		if rule.Algorithm == store.Calendar {
 			r.others.Store(rule.Name, nil)
 		}
@@ -86,8 +87,8 @@ func (r *rules) register(d store.Declaration) error {
 	return nil
 }
 
-// expect learns of a limit whose tenants have numbers of their own, before a limiter has it.
-func (r *rules) expect(rule *store.Rule, tenants string) error {
+// Expect learns of a limit whose tenants have numbers of their own, before a limiter has it.
+func (r *Rules) Expect(rule *store.Rule, tenants string) error {
 	k, err := r.kept(rule)
 	if err != nil {
 		return err
@@ -100,8 +101,8 @@ func (r *rules) expect(rule *store.Rule, tenants string) error {
 	return nil
 }
 
-// attach learns of a limit that other processes have.
-func (r *rules) attach(rule *store.Rule, keys string) error {
+// Attach learns of a limit that other processes have.
+func (r *Rules) Attach(rule *store.Rule, keys string) error {
 	k, err := r.kept(rule)
 	if err != nil {
 		return err
@@ -113,9 +114,9 @@ func (r *rules) attach(rule *store.Rule, keys string) error {
 }
 
 // kept returns the limit of a rule.
-func (r *rules) kept(rule *store.Rule) (*kept, error) {
+func (r *Rules) kept(rule *store.Rule) (*Kept, error) {
 	if k, ok := r.limits.Load(rule.Name); ok {
-		return k.(*kept), nil
+		return k.(*Kept), nil
 	}
 	days, err := store.NewRule(rule.Name, store.Numbers{
 		Algorithm: store.Calendar, Quota: 1, Calendar: store.Period{Unit: store.CalendarDay, Location: rule.Calendar.Location},
@@ -123,52 +124,49 @@ func (r *rules) kept(rule *store.Rule) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, _ := r.limits.LoadOrStore(rule.Name, &kept{name: rule.Name, days: &days, rule: *rule})
-	return k.(*kept), nil
+	k, _ := r.limits.LoadOrStore(rule.Name, &Kept{Name: rule.Name, days: &days, rule: *rule})
+	return k.(*Kept), nil
 }
 
-// named returns the limit of a name, or nil.
-func (r *rules) named(name string) *kept {
+// Named returns the limit of a name, or nil.
+func (r *Rules) Named(name string) *Kept {
 	if k, ok := r.limits.Load(name); ok {
-		return k.(*kept)
+		return k.(*Kept)
 	}
 	return nil
 }
 
-// names returns the names of all limits that are kept, in order.
-func (r *rules) names() []string {
+// Names returns the names of all limits that are kept, in order.
+func (r *Rules) Names() []string {
 	names := []string{}
-	r.limits.Range(func(name, _ any) bool {
-		names = append(names, name.(string))
-		return true
-	})
+	r.Each(func(k *Kept) { names = append(names, k.Name) })
 	slices.Sort(names)
 	return names
 }
 
-// declared returns the limit's rule.
-func (k *kept) declared() store.Rule {
+// Declared returns the limit's rule.
+func (k *Kept) Declared() store.Rule {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.rule
 }
 
-// registered reports whether a limiter of this process has the limit.
-func (k *kept) registered() bool {
+// Registered reports whether a limiter of this process has the limit.
+func (k *Kept) Registered() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.inUse
 }
 
-// known returns what changes and statements need of the limit.
-func (k *kept) known() *knownLimit {
+// Known returns the limit's rule, and what its keys are made of.
+func (k *Kept) Known() (rule store.Rule, keys string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return &knownLimit{name: k.name, rule: k.rule, keys: k.keys}
+	return k.rule, k.keys
 }
 
-// declaration returns what the ledger keeps of the limit.
-func (k *kept) declaration() ledger.Declaration {
+// Declaration returns what the ledger keeps of the limit.
+func (k *Kept) Declaration() ledger.Declaration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	d := ledger.DeclarationOf(&k.rule)
@@ -176,18 +174,18 @@ func (k *kept) declaration() ledger.Declaration {
 	return d
 }
 
-// twin returns the twin of a rule, or nil if it is not kept.
-func (r *rules) twin(rule *store.Rule) *twin {
+// Twin returns the twin of a rule, or nil if it is not kept.
+func (r *Rules) Twin(rule *store.Rule) *Twin {
 	if rule == nil || rule.Algorithm != store.Calendar {
 		return nil
 	}
 	if t, ok := r.twins.Load(rule); ok {
-		return t.(*twin)
+		return t.(*Twin)
 	}
-	if !r.keeps(rule) {
+	if !r.Keeps(rule) {
 		return nil
 	}
-	t := r.make(rule)
+	t := r.Make(rule)
 	if t == nil {
 		return nil
 	}
@@ -196,15 +194,15 @@ func (r *rules) twin(rule *store.Rule) *twin {
 		r.count.Store(0)
 	}
 	if known, loaded := r.twins.LoadOrStore(rule, t); loaded {
-		return known.(*twin)
+		return known.(*Twin)
 	}
 	r.count.Add(1)
 	return t
 }
 
-// make returns a new twin. It returns nil for a rule that can't be kept, which register has
+// Make returns a new twin. It returns nil for a rule that can't be kept, which register has
 // refused.
-func (r *rules) make(rule *store.Rule) *twin {
+func (r *Rules) Make(rule *store.Rule) *Twin {
 	booked, err := rule.Ledger()
 	if err != nil {
 		return nil
@@ -213,7 +211,7 @@ func (r *rules) make(rule *store.Rule) *twin {
 	if err != nil {
 		return nil
 	}
-	t := &twin{rule: booked, kept: k, hard: rule.Quota, included: rule.Quota}
+	t := &Twin{Rule: booked, Kept: k, hard: rule.Quota, included: rule.Quota}
 	if rule.Soft > 0 {
 		t.included = rule.Soft
 	}
@@ -221,4 +219,34 @@ func (r *rules) make(rule *store.Rule) *twin {
 		t.levels = append(t.levels, ledger.UnitsAt(t.included, percent))
 	}
 	return t
+}
+
+// HaveBegun reports whether a period of a limit has begun so short a time ago that the store can have begun its
+// accounts by itself.
+func (r *Rules) HaveBegun(now int64) (begun bool) {
+	r.limits.Range(func(_, value any) bool {
+		rule := value.(*Kept).Declared()
+		start, _, _ := rule.Period(now)
+		begun = now-start < store.KeptAfter.Microseconds()
+		return !begun
+	})
+	return begun
+}
+
+// LeftOut returns the names of calendar limits that limiters of this process have and the book does not keep, in order.
+func (r *Rules) LeftOut() (names []string) {
+	r.others.Range(func(name, _ any) bool {
+		names = append(names, name.(string))
+		return true
+	})
+	slices.Sort(names)
+	return names
+}
+
+// Each calls f for each limit that is kept.
+func (r *Rules) Each(f func(k *Kept)) {
+	r.limits.Range(func(_, value any) bool {
+		f(value.(*Kept))
+		return true
+	})
 }
