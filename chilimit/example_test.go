@@ -157,12 +157,13 @@ func ExampleFromContext() {
 }
 
 // Everybody has less while the handlers behind the limiter are overloaded.
-func ExampleMeasure() {
+func ExampleWith_measure() {
 	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
 	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+	limits := chilimit.With(core.Config{Store: core.NewMemory()})
 
 	r := chi.NewRouter()
-	r.Use(chilimit.Limit(core.NewMemory(), limit), chilimit.Measure(load))
+	r.Use(limits.Limit(limit), limits.Measure(load))
 	r.Get("/", func(http.ResponseWriter, *http.Request) { fmt.Println(load.InFlight(), "at work") })
 
 	ask(r, "GET", "/")

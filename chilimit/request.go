@@ -41,6 +41,13 @@ var (
 // requests are reused: they are wider than a pointer, so each would be an allocation.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
+// acquire returns r as keys read it, until release.
+func acquire(r *http.Request, m *mounts, inner *chi.Mux) *request {
+	in := requests.Get().(*request)
+	in.Request, in.http, in.mounts, in.inner = stdhttp.Of(r), r, m, inner
+	return in
+}
+
 // release returns r to the pool. Its chi.Context keeps the room that it has grown to.
 func (r *request) release() {
 	if r.asked {

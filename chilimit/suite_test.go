@@ -31,7 +31,7 @@ func TestNewPanicsAtStartUp(t *testing.T) { adapter.PanicsAtStartUp(t, "chilimit
 func TestFramework(t *testing.T) { limittest.RunFramework(t, build, false) }
 
 var adapter = limittest.Adapter[limittest.Middleware, chilimit.Config, *chilimit.Settings, *chilimit.Guard]{
-	Limit: chilimit.Limit, New: chilimit.New, With: chilimit.With, Measure: chilimit.Measure,
+	Limit: chilimit.Limit, New: chilimit.New, With: chilimit.With,
 	Config: func(l limittest.Layer) chilimit.Config {
 		return chilimit.Config(limittest.PlainConfigOf(l, chilimit.Deny))
 	},
@@ -45,7 +45,7 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 	r.Use(limittest.PlainOutermost(app))
 	r.Use(adapter.Middleware(app.Layers...)...)
 	for _, route := range app.Routes {
-		handler := limittest.PlainHandler(route, chilimit.FromContext, chilimit.Spend)
+		handler := limittest.PlainHandler(route, chilimit.FromContext)
 		if with := r.With(adapter.Middleware(route.Layers...)...); route.Method == "" {
 			with.HandleFunc(route.Path, handler)
 		} else {

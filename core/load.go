@@ -50,11 +50,11 @@ type LoadConfig struct {
 //
 //	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: 500 * time.Millisecond})
 //	limit := core.PerSecond(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
-//	http.ListenAndServe(addr, limiter(nethttp.Measure(load)(mux)))
+//	http.ListenAndServe(addr, limits.Limit(limit)(limits.Measure(load)(mux))) // limits := nethttp.With(…)
 //
 // A request is at work while its handler runs and does not wait for its client:
 // time in which it reads the body or writes the response is the client's, so one
-// that trickles is no load. Put the adapter's Measure behind the limiter, so that it
+// that trickles is no load. Put Measure of the adapter's With behind the limiter, so that it
 // measures what is let through, and around handlers that answer: one that waits for
 // events, or for a client by other means, is at work all the time. What takes the
 // connection over is not measured from then on.

@@ -45,20 +45,45 @@ func Limit(store core.Store, limits ...core.Limit) echo.MiddlewareFunc {
 // of another framework, or if there is more than one Config. One limiter may serve in several
 // places.
 func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
+	c := adapter.One("echo5limit.New", config)
 	if limiter == nil {
 		panic("weblimit: echo5limit.New: the limiter is nil")
 	}
-	if len(config) > 1 {
-		panic("weblimit: echo5limit.New: more than one Config")
-	}
-	h := &handler{limiter: adapter.New(limiter, "echo", "*echo.Context", "*http.Request")}
-	if len(config) == 1 {
-		h.config = config[0]
-	}
+	h := &handler{limiter: adapter.New(limiter, "echo", "*echo.Context", "*http.Request"), config: c}
 	// Echo 4 calls this once per request where it is for e.Use or e.Pre.
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error { return h.handle(c, next) }
 	}
+}
+
+// Settings are what all limiters of an application share: store, bypasses, headers, denials.
+// They are made by [With], and safe for concurrent use.
+type Settings = adapter.SettingsOf[echo.MiddlewareFunc, func(c *echo.Context, key string, cost int64) (ok bool, err error)]
+
+// Guard asks limits within a handler, for what only the handler knows:
+//
+//	perRecipient := limits.Guard(core.PerHour(20).Named("per-recipient"))
+//	…
+//	if ok, err := perRecipient.Allow(c, keyfuncs.Encode("to", message.To), 1); !ok {
+//		return err
+//	}
+type Guard = adapter.GuardOf[func(c *echo.Context, key string, cost int64) (ok bool, err error)]
+
+// With returns the settings for all limiters of an application, whether they are for all
+// requests, a group or a route:
+//
+//	limits := echo5limit.With(core.Config{Store: store, Bypass: bypass}, echo5limit.Config{Denied: denied})
+//	e.Use(limits.Limit(perClient))
+//	e.POST("/login", handler, limits.Limit(login))
+//
+// A request that bypasses one of these limiters bypasses all of them, and all write the same
+// headers. It panics if the configuration can never work, if it has Limits, which are those of
+// Limit, or if there is more than one Config. So call it at start-up, not while serving.
+func With(settings core.Config, config ...Config) *Settings {
+	c := adapter.One("echo5limit.With", config)
+	return adapter.NewSettingsOf(settings, adapter.Functions[echo.MiddlewareFunc, func(*echo.Context, string, int64) (bool, error)]{
+		Name: "echo", Enforce: func(l *core.Limiter) echo.MiddlewareFunc { return New(l, c) }, Measure: measure, Allow: c.allow,
+	})
 }
 
 // FromContext returns the decision on the request, if there are several limiters that of the one
@@ -68,12 +93,6 @@ func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
 // [core.FromContext].
 func FromContext(c *echo.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request().Context())
-}
-
-// Spend adds n units to the real cost of the request, for all limits with an estimate or for
-// those named; see [core.Spend].
-func Spend(c *echo.Context, n int64, limits ...string) error {
-	return core.Spend(c.Request().Context(), n, limits...)
 }
 
 // Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
@@ -133,4 +152,41 @@ func (h *handler) decide(c *echo.Context) *core.Decision {
 		c.SetRequest(r)
 	}
 	return d
+}
+
+// allow returns Allow of a guard.
+func (config Config) allow(g *adapter.Guard) func(*echo.Context, string, int64) (bool, error) {
+	return func(c *echo.Context, key string, cost int64) (ok bool, err error) {
+		if config.Skip != nil && config.Skip(c) {
+			return true, nil
+		}
+		in := acquire(c, handlers)
+		d := g.Decide(in, key, cost)
+		in.release()
+		if own := responseOf(c); own != nil && own.Committed {
+			return d.Allowed, nil
+		}
+		var hook func()
+		if config.Denied != nil {
+			hook = func() { err = config.denied(c, &d) }
+		}
+		stdhttp.Guard(c.Response(), c.Request(), &d, hook)
+		return d.Allowed, err
+	}
+}
+
+// measure returns middleware by which load measures the handlers behind it.
+func measure(load *core.Load) echo.MiddlewareFunc {
+	var where place
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			in := acquire(c, &where)
+			work := adapter.Begin(load, in)
+			in.release()
+			defer work.End() // also if the handler panics
+			stdhttp.MeasureBody(work, c.Request())
+			setWriter(c, stdhttp.MeasureWriter(work, writerOf(c)))
+			return next(c)
+		}
+	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Only the handler knows to whom a message goes, and asks a limit for that.
-func ExampleSettings_Guard() {
+func ExampleGuard() {
 	limits := echo5limit.With(core.Config{Store: core.NewMemory(), Headers: core.XRateLimitDelta})
 	perRecipient := limits.Guard(core.PerHour(2).Named("recipient"))
 

@@ -42,7 +42,7 @@ func (major) RemoveTrailingSlash() echo.MiddlewareFunc { return middleware.Remov
 
 // exported is what the package exports.
 var exported = limittest.Adapter[echo.MiddlewareFunc, echo5limit.Config, *echo5limit.Settings, *echo5limit.Guard]{
-	Limit: echo5limit.Limit, New: echo5limit.New, With: echo5limit.With, Measure: echo5limit.Measure,
+	Limit: echo5limit.Limit, New: echo5limit.New, With: echo5limit.With,
 	Config: func(l limittest.Layer) echo5limit.Config {
 		return echo5limit.Config(echotest.ConfigOf(l, framework.Response, echo5limit.Deny))
 	},
@@ -56,7 +56,7 @@ func (major) New(limiter *core.Limiter, own config) echo.MiddlewareFunc {
 	return echo5limit.New(limiter, echo5limit.Config(own))
 }
 
-func (major) Guard(c core.Config, own config, limits ...core.Limit) echotest.Guard[ctx] {
+func (major) Guard(c core.Config, own config, limits ...core.Limit) *echotest.Guard[ctx] {
 	return echo5limit.With(c, echo5limit.Config(own)).Guard(limits...)
 }
 
@@ -68,10 +68,7 @@ func (major) GuardOf(s *limittest.Settings, limits ...core.Limit) any {
 	return exported.Guard(s, limits...)
 }
 
-func (major) FromContext(c ctx) (core.Decision, bool) { return echo5limit.FromContext(c) }
-func (major) Spend(c ctx, n int64, limits ...string) error {
-	return echo5limit.Spend(c, n, limits...)
-}
+func (major) FromContext(c ctx) (core.Decision, bool)           { return echo5limit.FromContext(c) }
 func (major) Key(kind string, f func(ctx) string) keyfuncs.Func { return echo5limit.Key(kind, f) }
 func (major) Matches(f func(ctx) bool) keyfuncs.Condition       { return echo5limit.Matches(f) }
 

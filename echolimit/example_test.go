@@ -142,12 +142,13 @@ func ExampleFromContext() {
 }
 
 // Everybody has less while the handlers behind the limiter are overloaded.
-func ExampleMeasure() {
+func ExampleWith_measure() {
 	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
 	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+	limits := echolimit.With(core.Config{Store: core.NewMemory()})
 
 	e := echo.New()
-	e.Use(echolimit.Limit(core.NewMemory(), limit), echolimit.Measure(load))
+	e.Use(limits.Limit(limit), limits.Measure(load))
 	e.GET("/", func(echo.Context) error {
 		fmt.Println(load.InFlight(), "at work")
 		return nil

@@ -40,7 +40,7 @@ func (major) RemoveTrailingSlash() echo.MiddlewareFunc { return middleware.Remov
 
 // exported is what the package exports.
 var exported = limittest.Adapter[echo.MiddlewareFunc, echolimit.Config, *echolimit.Settings, *echolimit.Guard]{
-	Limit: echolimit.Limit, New: echolimit.New, With: echolimit.With, Measure: echolimit.Measure,
+	Limit: echolimit.Limit, New: echolimit.New, With: echolimit.With,
 	Config: func(l limittest.Layer) echolimit.Config {
 		return echolimit.Config(echotest.ConfigOf(l, framework.Response, echolimit.Deny))
 	},
@@ -54,7 +54,7 @@ func (major) New(limiter *core.Limiter, own config) echo.MiddlewareFunc {
 	return echolimit.New(limiter, echolimit.Config(own))
 }
 
-func (major) Guard(c core.Config, own config, limits ...core.Limit) echotest.Guard[ctx] {
+func (major) Guard(c core.Config, own config, limits ...core.Limit) *echotest.Guard[ctx] {
 	return echolimit.With(c, echolimit.Config(own)).Guard(limits...)
 }
 
@@ -67,7 +67,6 @@ func (major) GuardOf(s *limittest.Settings, limits ...core.Limit) any {
 }
 
 func (major) FromContext(c ctx) (core.Decision, bool)           { return echolimit.FromContext(c) }
-func (major) Spend(c ctx, n int64, limits ...string) error      { return echolimit.Spend(c, n, limits...) }
 func (major) Key(kind string, f func(ctx) string) keyfuncs.Func { return echolimit.Key(kind, f) }
 func (major) Matches(f func(ctx) bool) keyfuncs.Condition       { return echolimit.Matches(f) }
 

@@ -87,8 +87,8 @@ func docsEstimate(api *gin.RouterGroup, store core.Store, ask func(c *gin.Contex
 		Estimate(500).RefundOn(core.ServerErrors)
 
 	api.POST("/chat", ginlimit.Limit(store, tokens), func(c *gin.Context) {
-		answer := ask(c, 500)                // tokens at most
-		_ = ginlimit.Spend(c, answer.Tokens) // in place of the estimate, up or down
+		answer := ask(c, 500)                              // tokens at most
+		_ = core.Spend(c.Request.Context(), answer.Tokens) // in place of the estimate, up or down
 		c.String(http.StatusOK, answer.Text)
 	})
 }

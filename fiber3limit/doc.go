@@ -11,7 +11,7 @@
 //   - [New] takes a limiter from [core.New].
 //
 // [Key] and [Matches] make keys and conditions of the fiber.Ctx. In a handler,
-// [FromContext] returns the decision, [Spend] reports what the request has cost, and a [Guard] asks
+// [FromContext] returns the decision, [core.Spend] reports what the request has cost, and a [Guard] asks
 // limits for what only the handler knows.
 //
 // # Responses

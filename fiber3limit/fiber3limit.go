@@ -48,24 +48,51 @@ func Limit(store core.Store, limits ...core.Limit) fiber.Handler {
 // one per processor core, would allow the whole limits. Use a store that they share, or serve
 // without Prefork.
 func New(limiter *core.Limiter, config ...Config) fiber.Handler {
+	c := adapter.One("fiber3limit.New", config)
 	if limiter == nil {
 		panic("weblimit: fiber3limit.New: the limiter is nil")
 	}
-	h := &handler{limiter: adapter.New(limiter, "fiber", "fiber.Ctx")}
+	h := &handler{limiter: adapter.New(limiter, "fiber", "fiber.Ctx"), config: c}
 	if fiber.IsChild() && h.limiter.InProcess() {
 		panic("weblimit: fiber3limit.New: " + inMemory)
-	}
-	if len(config) > 1 {
-		panic("weblimit: fiber3limit.New: more than one Config")
-	}
-	if len(config) == 1 {
-		h.config = config[0]
 	}
 	return h.handle
 }
 
 // inMemory says why a limiter is refused in a process of Prefork.
 const inMemory = "the limiter counts in memory, and with Prefork each process would by itself; use a store that they share, such as redisstore, or serve without Prefork"
+
+// Settings are what all limiters of an application share: store, bypasses, headers, denials.
+// They are made by [With], and safe for concurrent use.
+type Settings = adapter.SettingsOf[fiber.Handler, func(c fiber.Ctx, key string, cost int64) (ok bool, err error)]
+
+// Guard asks limits within a handler, for what only the handler knows:
+//
+//	perRecipient := limits.Guard(core.PerHour(20).Named("per-recipient"))
+//	…
+//	if ok, err := perRecipient.Allow(c, keyfuncs.Encode("to", message.To), 1); !ok {
+//		return err
+//	}
+//
+// It panics in a process of Prefork as [New] does.
+type Guard = adapter.GuardOf[func(c fiber.Ctx, key string, cost int64) (ok bool, err error)]
+
+// With returns the settings for all limiters of an application, whether they are for all
+// requests, a group or a route:
+//
+//	limits := fiber3limit.With(core.Config{Store: store, Bypass: bypass}, fiber3limit.Config{Denied: denied})
+//	app.Use(limits.Limit(perClient))
+//	app.Post("/login", limits.Limit(login), handler)
+//
+// A request that bypasses one of these limiters bypasses all of them, and all write the same
+// headers. It panics if the configuration can never work, if it has Limits, which are those of
+// Limit, or if there is more than one Config. So call it at start-up, not while serving.
+func With(settings core.Config, config ...Config) *Settings {
+	c := adapter.One("fiber3limit.With", config)
+	return adapter.NewSettingsOf(settings, adapter.Functions[fiber.Handler, func(fiber.Ctx, string, int64) (bool, error)]{
+		Name: "fiber", Enforce: func(l *core.Limiter) fiber.Handler { return New(l, c) }, Measure: measure, Allow: c.allow,
+	})
+}
 
 // FromContext returns the decision on the request, if there are several limiters that of the one
 // nearest to the handler. It returns false if no limiter decided the request,
@@ -77,16 +104,6 @@ func FromContext(c fiber.Ctx) (core.Decision, bool) {
 		return ctx.Decision, true
 	}
 	return core.Decision{}, false
-}
-
-// Spend adds n units to the real cost of the request, for all limits with an estimate or for
-// those named; see [core.Spend]. It must not be called after the handler has returned, when Fiber may use c for
-// another request: take c.Context() before, and call core.Spend.
-func Spend(c fiber.Ctx, n int64, limits ...string) error {
-	if ctx, ok := c.Locals(decisionLocal).(*adapter.Context); ok {
-		return core.Spend(ctx, n, limits...)
-	}
-	return core.ErrNoEstimate
 }
 
 // Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that

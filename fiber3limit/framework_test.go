@@ -57,9 +57,9 @@ func (major) New(limiter *core.Limiter, configs ...config) func(ctx) error {
 	return New(limiter, own(configs)...)
 }
 
-func (major) With(c core.Config, configs ...config) func(...core.Limit) fibertest.Guard[ctx] {
+func (major) With(c core.Config, configs ...config) func(...core.Limit) *fibertest.Guard[ctx] {
 	settings := With(c, own(configs)...)
-	return func(limits ...core.Limit) fibertest.Guard[ctx] { return settings.Guard(limits...) }
+	return settings.Guard
 }
 
 func own(configs []config) []Config {
@@ -72,7 +72,7 @@ func own(configs []config) []Config {
 
 // exported is what the package exports.
 var exported = limittest.Adapter[fiber.Handler, Config, *Settings, *Guard]{
-	Limit: Limit, New: New, With: With, Measure: Measure,
+	Limit: Limit, New: New, With: With,
 	Config: func(l limittest.Layer) Config { return Config(fibertest.ConfigOf(l, Deny)) },
 }
 
@@ -85,7 +85,6 @@ func (major) Guard(s *limittest.Settings, limits ...core.Limit) any {
 }
 
 func (major) FromContext(c ctx) (core.Decision, bool)           { return FromContext(c) }
-func (major) Spend(c ctx, n int64, limits ...string) error      { return Spend(c, n, limits...) }
 func (major) Key(kind string, f func(ctx) string) keyfuncs.Func { return Key(kind, f) }
 func (major) Matches(f func(ctx) bool) keyfuncs.Condition       { return Matches(f) }
 

@@ -174,12 +174,13 @@ func ExampleFromContext() {
 }
 
 // Everybody has less while the handlers behind the limiter are overloaded.
-func ExampleMeasure() {
+func ExampleWith_measure() {
 	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
 	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+	limits := fiberlimit.With(core.Config{Store: core.NewMemory()})
 
 	app := fiber.New()
-	app.Use(fiberlimit.Limit(core.NewMemory(), limit), fiberlimit.Measure(load))
+	app.Use(limits.Limit(limit), limits.Measure(load))
 	app.Get("/", func(*fiber.Ctx) error {
 		fmt.Println(load.InFlight(), "at work")
 		return nil

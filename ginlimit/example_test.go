@@ -142,12 +142,13 @@ func ExampleFromContext() {
 }
 
 // Everybody has less while the handlers behind the limiter are overloaded.
-func ExampleMeasure() {
+func ExampleWith_measure() {
 	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
 	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+	limits := ginlimit.With(core.Config{Store: core.NewMemory()})
 
 	r := gin.New()
-	r.Use(ginlimit.Limit(core.NewMemory(), limit), ginlimit.Measure(load))
+	r.Use(limits.Limit(limit), limits.Measure(load))
 	r.GET("/", func(*gin.Context) { fmt.Println(load.InFlight(), "at work") })
 
 	ask(r, "GET", "/")

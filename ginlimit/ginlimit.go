@@ -42,18 +42,43 @@ func Limit(store core.Store, limits ...core.Limit) gin.HandlerFunc {
 // of another framework, or if there is more than one Config. One limiter may serve in several
 // places.
 func New(limiter *core.Limiter, config ...Config) gin.HandlerFunc {
+	c := adapter.One("ginlimit.New", config)
 	if limiter == nil {
 		panic("weblimit: ginlimit.New: the limiter is nil")
 	}
-	if len(config) > 1 {
-		panic("weblimit: ginlimit.New: more than one Config")
-	}
-	var h handler
-	if len(config) == 1 {
-		h.config = config[0]
-	}
-	h.limiter = adapter.New(limiter, "gin", "*gin.Context", "*http.Request")
+	h := &handler{adapter.New(limiter, "gin", "*gin.Context", "*http.Request"), c}
 	return h.handle
+}
+
+// Settings are what all limiters of an application share: store, bypasses, headers, denials.
+// They are made by [With], and safe for concurrent use.
+type Settings = adapter.SettingsOf[gin.HandlerFunc, func(c *gin.Context, key string, cost int64) bool]
+
+// Guard asks limits within a handler, for what only the handler knows. Its Allow aborts the chain of a request that is
+// denied, and the handler must return:
+//
+//	perRecipient := limits.Guard(core.PerHour(20).Named("per-recipient"))
+//	…
+//	if !perRecipient.Allow(c, keyfuncs.Encode("to", message.To), 1) {
+//		return
+//	}
+type Guard = adapter.GuardOf[func(c *gin.Context, key string, cost int64) bool]
+
+// With returns the settings for all limiters of an application, whether they are for all
+// requests, a group or a route:
+//
+//	limits := ginlimit.With(core.Config{Store: store, Bypass: bypass}, ginlimit.Config{Denied: denied})
+//	r.Use(limits.Limit(perClient))
+//	r.POST("/login", limits.Limit(login), handler)
+//
+// A request that bypasses one of these limiters bypasses all of them, and all write the same
+// headers. It panics if the configuration can never work, if it has Limits, which are those of
+// Limit, or if there is more than one Config. So call it at start-up, not while serving.
+func With(settings core.Config, config ...Config) *Settings {
+	c := adapter.One("ginlimit.With", config)
+	return adapter.NewSettingsOf(settings, adapter.Functions[gin.HandlerFunc, func(*gin.Context, string, int64) bool]{
+		Name: "gin", Enforce: func(l *core.Limiter) gin.HandlerFunc { return New(l, c) }, Measure: measure, Allow: c.allow,
+	})
 }
 
 // FromContext returns the decision on the request, if there are several limiters that of the one
@@ -63,12 +88,6 @@ func New(limiter *core.Limiter, config ...Config) gin.HandlerFunc {
 // [core.FromContext].
 func FromContext(c *gin.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request.Context())
-}
-
-// Spend adds n units to the real cost of the request, for all limits with an estimate or for
-// those named; see [core.Spend].
-func Spend(c *gin.Context, n int64, limits ...string) error {
-	return core.Spend(c.Request.Context(), n, limits...)
 }
 
 // Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
@@ -118,5 +137,27 @@ func (config *Config) denied(c *gin.Context, d *core.Decision) {
 	config.Denied(c, *d)
 	if !c.Writer.Written() && c.Writer.Status() == d.Status() && len(c.Errors) == errs {
 		stdhttp.Deny(c.Writer, c.Request, d)
+	}
+}
+
+// allow returns Allow of a guard.
+func (config Config) allow(g *adapter.Guard) func(c *gin.Context, key string, cost int64) bool {
+	return func(c *gin.Context, key string, cost int64) bool {
+		if config.Skip != nil && config.Skip(c) {
+			return true
+		}
+		d := g.Decide(request{c}, key, cost)
+		if !d.Allowed {
+			c.Abort()
+		}
+		if c.Writer.Written() {
+			return d.Allowed
+		}
+		var hook func()
+		if config.Denied != nil {
+			hook = func() { config.denied(c, &d) }
+		}
+		stdhttp.Guard(c.Writer, c.Request, &d, hook)
+		return d.Allowed
 	}
 }

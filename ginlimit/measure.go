@@ -12,12 +12,8 @@ import (
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
-// Measure returns middleware by which load measures the handlers behind it, without the time
-// that they wait for their clients; see [core.Load]. It panics if load is nil.
-func Measure(load *core.Load) gin.HandlerFunc {
-	if load == nil {
-		panic("weblimit: ginlimit.Measure: the load is nil")
-	}
+// measure returns middleware by which load measures the handlers behind it.
+func measure(load *core.Load) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		work := adapter.Begin(load, request{c})
 		defer work.End() // also if the handler panics

@@ -35,7 +35,7 @@ func TestGuards(t *testing.T) {
 func TestNewPanicsAtStartUp(t *testing.T) { adapter.PanicsAtStartUp(t, "ginlimit") }
 
 var adapter = limittest.Adapter[gin.HandlerFunc, ginlimit.Config, *ginlimit.Settings, *ginlimit.Guard]{
-	Limit: ginlimit.Limit, New: ginlimit.New, With: ginlimit.With, Measure: ginlimit.Measure, Config: config,
+	Limit: ginlimit.Limit, New: ginlimit.New, With: ginlimit.With, Config: config,
 }
 
 func TestClosures(t *testing.T) {
@@ -90,7 +90,6 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Writer, Request: c.Request,
 				FromContext: func() (core.Decision, bool) { return ginlimit.FromContext(c) },
-				SpendUnits:  func(n int64, limits ...string) error { return ginlimit.Spend(c, n, limits...) },
 				AskGuard: func(guard any, key string, cost int64) bool {
 					return guard.(*ginlimit.Guard).Allow(c, key, cost)
 				},

@@ -19,7 +19,7 @@
 //
 // A stream is decided when it starts; [Interceptors.Messages] limits the messages on it. [Key],
 // [Matches] and [Cost] make keys, conditions and costs of a call's context and message. In a handler,
-// [FromContext] returns the decision, [Spend] reports what the call has cost, and [Deny] answers for a
+// [FromContext] returns the decision, [core.Spend] reports what the call has cost, and [Deny] answers for a
 // limiter that the handler has asked.
 //
 // # Responses

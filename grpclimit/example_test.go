@@ -230,11 +230,7 @@ func ExampleInterceptors_Messages() {
 func ExampleMeasure() {
 	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
 	limit := grpclimit.Limit(core.NewMemory(), core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor))
-	measure := grpclimit.Measure(load)
-	client, stop := start(grpc.NewServer(
-		grpc.ChainUnaryInterceptor(limit.Unary, measure.Unary),
-		grpc.ChainStreamInterceptor(limit.Stream, measure.Stream),
-	))
+	client, stop := start(grpc.NewServer(append(limit.Options(), grpclimit.Measure(load)...)...))
 	defer stop()
 
 	_, err := client.Check(context.Background(), new(healthpb.HealthCheckRequest))

@@ -43,28 +43,33 @@ func Limit(store core.Store, limits ...core.Limit) *Interceptors {
 // New returns interceptors that ask limiter. It panics if limiter is nil or has a key or condition of
 // another framework, or if there is more than one Config. One limiter may serve in several places.
 func New(limiter *core.Limiter, config ...Config) *Interceptors {
+	c := adapter.One("grpclimit.New", config)
 	if limiter == nil {
 		panic("weblimit: grpclimit.New: the limiter is nil")
 	}
-	if len(config) > 1 {
-		panic("weblimit: grpclimit.New: more than one Config")
-	}
-	in := &Interceptors{limiter: adapter.New(limiter, "grpc", callType)}
-	if len(config) == 1 {
-		in.config = config[0]
-	}
-	return in
+	return &Interceptors{adapter.New(limiter, "grpc", callType), c}
+}
+
+// Settings are what all limiters of an application share: store, bypasses, headers, denials.
+// They are made by [With], and safe for concurrent use.
+type Settings = adapter.Shared[*Interceptors]
+
+// With returns the settings for all limiters of an application, for calls and for messages:
+//
+//	limits := grpclimit.With(core.Config{Store: store, Bypass: bypass}, grpclimit.Config{Denied: denied})
+//	calls, messages := limits.Limit(perClient), limits.Limit(perMessage)
+//
+// A call that bypasses one of these limiters bypasses all of them, and all write the same
+// headers. It panics if the configuration can never work, if it has Limits, which are those of
+// Limit, or if there is more than one Config. So call it at start-up, not while serving.
+func With(settings core.Config, config ...Config) *Settings {
+	c := adapter.One("grpclimit.With", config)
+	return adapter.NewShared(settings, func(l *core.Limiter) *Interceptors { return New(l, c) })
 }
 
 // FromContext returns the decision on the call with this context, if there are several limiters
 // that of the one nearest to the handler. It returns false if no limiter decided the call.
 func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
-
-// Spend adds n units to the real cost of the call with this context, for all limits with an
-// estimate or for those named; see [core.Spend].
-func Spend(ctx context.Context, n int64, limits ...string) error {
-	return core.Spend(ctx, n, limits...)
-}
 
 // Options returns the options of a server that install Unary and Stream, so that neither is
 // forgotten. Interceptors of other options are called in the order of the options: put those that

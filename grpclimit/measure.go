@@ -10,27 +10,26 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 )
 
-// Measurement is the server interceptors by which a [core.Load] measures handlers. Install both.
-type Measurement struct{ load *core.Load }
-
-// Measure returns interceptors by which load measures the handlers behind them, without the time
-// that streams wait for their clients; see [core.Load]. It panics if load is nil.
-func Measure(load *core.Load) *Measurement {
+// Measure returns options of a server by which load measures its handlers, without the time that streams wait for their
+// clients; see [core.Load]. The options have the place of their interceptors: put those of a limiter in front, since a
+// call that it denies is no load. It panics if load is nil.
+func Measure(load *core.Load) []grpc.ServerOption {
 	if load == nil {
 		panic("weblimit: grpclimit.Measure: the load is nil")
 	}
-	return &Measurement{load}
+	m := measurement{load}
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(m.unary), grpc.ChainStreamInterceptor(m.stream)}
 }
 
-// Unary is a [grpc.UnaryServerInterceptor].
-func (m *Measurement) Unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+type measurement struct{ load *core.Load }
+
+func (m measurement) unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	call := Call{Method: path(info.FullMethod), Message: message}
 	defer adapter.Begin(m.load, &request{ctx: ctx, call: call, registered: info.Server != nil}).End()
 	return handler(ctx, message)
 }
 
-// Stream is a [grpc.StreamServerInterceptor].
-func (m *Measurement) Stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (m measurement) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	work := adapter.Begin(m.load, &request{ctx: stream.Context(), call: callOf(info), registered: server != nil})
 	defer work.End()
 	return handler(server, &measuredStream{stream, work})

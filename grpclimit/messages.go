@@ -24,7 +24,7 @@ import (
 // the handler returns: its context ends, and reading and sending fail. A limit with core.Limit.Wait or LeakyBucket slows the stream down instead:
 // the client's flow control then holds it back. Allowed messages set no headers, and what a limit
 // reserves for a message is held until the handler receives the next one: to core.Limit.RefundOn each
-// message is a success, and [Spend] is for limits of calls.
+// message is a success, and [core.Spend] is for limits of calls.
 //
 // A limiter whose Stream is installed, too, counts the start of a stream like a message.
 func (in *Interceptors) Messages(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {

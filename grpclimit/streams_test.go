@@ -217,10 +217,10 @@ func TestChargeInAHandler(t *testing.T) {
 		charged := make(chan struct{}, 1)
 		l := limiter(t, core.Config{Store: store, Limits: []core.Limit{core.PerDay(1000).By(keyfuncs.Everyone()).Named("tokens").Estimate(100)}})
 		s := serve(t, &service{
-			say: func(ctx context.Context, in *text) (*text, error) { return in, grpclimit.Spend(ctx, 30) },
+			say: func(ctx context.Context, in *text) (*text, error) { return in, core.Spend(ctx, 30) },
 			chat: func(stream grpc.ServerStream) error {
 				for range 3 {
-					if err := grpclimit.Spend(stream.Context(), 7); err != nil {
+					if err := core.Spend(stream.Context(), 7); err != nil {
 						return err
 					}
 				}
@@ -238,7 +238,7 @@ func TestChargeInAHandler(t *testing.T) {
 		_ = stream.RecvMsg(new(text))
 		eventually(t, "21 more", func() bool { return remainings(t, l) == "tokens=949" })
 	})
-	if err := grpclimit.Spend(t.Context(), 1); err == nil {
+	if err := core.Spend(t.Context(), 1); err == nil {
 		t.Error("a charge without a limit has no error")
 	}
 }
@@ -380,12 +380,11 @@ func TestAReaderThatOutlivesItsHandler(t *testing.T) {
 func TestMeasure(t *testing.T) {
 	t.Parallel()
 	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 10, Slow: time.Second})
-	m := grpclimit.Measure(load)
 	seen := make(chan int64, 2)
 	l := loopback(t)
 	listen(t, l, &service{
 		say: func(_ context.Context, in *text) (*text, error) { seen <- load.InFlight(); return in, nil },
-	}, grpc.ChainUnaryInterceptor(m.Unary), grpc.ChainStreamInterceptor(m.Stream))
+	}, grpclimit.Measure(load)...)
 	s := &site{t, dial(t, "passthrough:///"+l.Addr().String())}
 	want(t, "code", s.call(say).code, codes.OK)
 	want(t, "at work", await(t, "the handler", seen), 1)

@@ -183,13 +183,14 @@ func ExampleFromContext() {
 }
 
 // Everybody has less while the handlers behind the limiter are overloaded.
-func ExampleMeasure() {
+func ExampleWith_measure() {
 	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
 	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+	limits := nethttp.With(core.Config{Store: core.NewMemory()})
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(http.ResponseWriter, *http.Request) { fmt.Println(load.InFlight(), "at work") })
-	handler := nethttp.Limit(core.NewMemory(), limit)(nethttp.Measure(load)(mux))
+	handler := limits.Limit(limit)(limits.Measure(load)(mux))
 
 	ask(handler, "GET", "/")
 	// Output: 1 at work

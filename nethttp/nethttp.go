@@ -49,15 +49,9 @@ func Limit(store core.Store, limits ...core.Limit) func(http.Handler) http.Handl
 // of another framework, or if there is more than one Config. One limiter may serve in several
 // places.
 func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handler {
+	c := adapter.One("nethttp.New", config)
 	if limiter == nil {
 		panic("weblimit: nethttp.New: the limiter is nil")
-	}
-	if len(config) > 1 {
-		panic("weblimit: nethttp.New: more than one Config")
-	}
-	var c Config
-	if len(config) == 1 {
-		c = config[0]
 	}
 	asked := adapter.New(limiter, "nethttp", "*http.Request")
 	return func(next http.Handler) http.Handler {
@@ -69,16 +63,40 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 	}
 }
 
+// Settings are what all limiters of an application share: store, bypasses, headers, denials.
+// They are made by [With], and safe for concurrent use.
+type Settings = adapter.SettingsOf[func(http.Handler) http.Handler, stdhttp.Allow]
+
+// Guard asks limits within a handler, for what only the handler knows. Ask before the response begins:
+//
+//	perRecipient := limits.Guard(core.PerHour(20).Named("per-recipient"))
+//	…
+//	if !perRecipient.Allow(w, r, keyfuncs.Encode("to", message.To), 1) {
+//		return
+//	}
+type Guard = adapter.GuardOf[stdhttp.Allow]
+
+// With returns the settings for all limiters of an application, whether they are for all
+// requests, a group or a route:
+//
+//	limits := nethttp.With(core.Config{Store: store, Bypass: bypass}, nethttp.Config{Denied: denied})
+//	mux.Handle("POST /login", limits.Limit(login)(handler))
+//	server.Handler = limits.Limit(perClient)(mux)
+//
+// A request that bypasses one of these limiters bypasses all of them, and all write the same
+// headers. It panics if the configuration can never work, if it has Limits, which are those of
+// Limit, or if there is more than one Config. So call it at start-up, not while serving.
+func With(settings core.Config, config ...Config) *Settings {
+	c := adapter.One("nethttp.With", config)
+	return adapter.NewSettingsOf(settings, adapter.Functions[func(http.Handler) http.Handler, stdhttp.Allow]{
+		Name: "nethttp", Enforce: func(l *core.Limiter) func(http.Handler) http.Handler { return New(l, c) }, Measure: measure, Allow: c.allow,
+	})
+}
+
 // FromContext returns the decision on the request with this context, if there are several
 // limiters that of the one nearest to the handler. It returns false if no limiter decided the
 // request, or only limiters with [Config.NoContext].
 func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
-
-// Spend adds n units to the real cost of the request with this context, for all limits with an
-// estimate or for those named; see [core.Spend].
-func Spend(ctx context.Context, n int64, limits ...string) error {
-	return core.Spend(ctx, n, limits...)
-}
 
 // Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
 // also logs or counts. It sends status and problem body, in the language of Accept-Language if
@@ -116,4 +134,20 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request) (*core.Decision
 	*in = outsideRequest{}
 	outside.Put(in)
 	return d, r
+}
+
+// allow returns Allow of a guard.
+func (config Config) allow(g *adapter.Guard) stdhttp.Allow {
+	return stdhttp.AllowBy(func(r *http.Request, key string, cost int64) core.Decision {
+		return g.Decide(insideRequest{stdhttp.Of(r)}, key, cost)
+	}, config.Skip, config.Denied)
+}
+
+// measure returns middleware by which load measures the handlers behind it.
+func measure(load *core.Load) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			stdhttp.Measure(adapter.Begin(load, stdhttp.Of(r)), w, r, next)
+		})
+	}
 }

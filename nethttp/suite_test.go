@@ -33,7 +33,7 @@ func TestFramework(t *testing.T) { limittest.RunFramework(t, build, false) }
 // adapter makes middleware with Config.Mux, unless mux is nil.
 func adapter(mux *http.ServeMux) limittest.Adapter[limittest.Middleware, nethttp.Config, *nethttp.Settings, *nethttp.Guard] {
 	return limittest.Adapter[limittest.Middleware, nethttp.Config, *nethttp.Settings, *nethttp.Guard]{
-		Limit: nethttp.Limit, With: nethttp.With, Measure: nethttp.Measure,
+		Limit: nethttp.Limit, With: nethttp.With,
 		New: func(l *core.Limiter, config ...nethttp.Config) func(http.Handler) http.Handler {
 			if mux != nil && config == nil {
 				config = []nethttp.Config{{Mux: mux}}
@@ -54,7 +54,7 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 		if path == "/" {
 			path = "/{$}" // "/" would match all paths
 		}
-		handler := limittest.PlainHandler(route, nethttp.FromContext, nethttp.Spend)
+		handler := limittest.PlainHandler(route, nethttp.FromContext)
 		mux.Handle(strings.TrimPrefix(route.Method+" "+path, " "), around(handler, route.Layers, nil))
 	}
 	var h http.Handler = mux

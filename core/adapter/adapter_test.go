@@ -49,7 +49,7 @@ func TestSettingsStayAsTheyWereGiven(t *testing.T) {
 		Bypass:  []keyfuncs.Condition{keyfuncs.Methods("OPTIONS")},
 		Details: map[string]func(core.Decision) string{"de": func(core.Decision) string { return "zu viel" }},
 	}
-	settings := adapter.NewSettings(config)
+	settings := adapter.NewShared(config, func(l *core.Limiter) *core.Limiter { return l })
 	config.Bypass[0] = keyfuncs.Methods("GET")
 	delete(config.Details, "de")
 	l := settings.Limiter(core.PerHour(1).By(keyfuncs.Everyone()))

@@ -5,17 +5,15 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Guard asks limits within a handler, which gives key and cost: what an adapter's Guard is built
-// on. It is safe for concurrent use.
+// Guard asks limits within a handler, which gives key and cost: what Allow of a [GuardOf] is built on. It is safe for
+// concurrent use.
 type Guard struct {
 	limiter *core.Limiter
 	name    string
 }
 
-// Guard returns a guard of these limits for an adapter of that name. It panics if a limit can never
-// work, or has something that has no effect in a handler: By, OnMissingKey, Cost, When, Tiers,
-// KeepFree, OncePer, and what is settled when a request ends.
-func (s *Settings) Guard(name string, limits ...core.Limit) *Guard {
+// guard returns a guard of these limits for an adapter of that name.
+func (s *Settings) guard(name string, limits ...core.Limit) *Guard {
 	config := s.config
 	config.Limits = limits
 	return &Guard{core.Must(door.New(config, making{Keyless: true})), name}
@@ -25,9 +23,6 @@ func (s *Settings) Guard(name string, limits ...core.Limit) *Guard {
 func (g *Guard) Decide(r keyfuncs.Request, key string, cost int64) core.Decision {
 	return door.DecideKey(g.limiter, g.name, r, key, cost)
 }
-
-// Limiter returns the limiter that the guard asks.
-func (g *Guard) Limiter() *core.Limiter { return g.limiter }
 
 // InProcess is [Limiter.InProcess] for a guard.
 func (g *Guard) InProcess() bool { return inProcess(g.limiter) }

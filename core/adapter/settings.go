@@ -7,7 +7,7 @@ import (
 )
 
 // Settings is a configuration that the limiters of an application share, each with limits of
-// its own: what an adapter's With returns is built on it. It is safe for concurrent use.
+// its own: what is shared by a [Shared], and by services that follow policies. It is safe for concurrent use.
 type Settings struct {
 	config core.Config
 	drain  func(context.Context) error
@@ -34,8 +34,8 @@ func TrySettings(config core.Config) (*Settings, error) {
 	return s, nil
 }
 
-// Limiter returns a limiter of these limits. It panics where [core.New] returns an error.
-func (s *Settings) Limiter(limits ...core.Limit) *core.Limiter {
+// limiter returns a limiter of these limits. It panics where [core.New] returns an error.
+func (s *Settings) limiter(limits ...core.Limit) *core.Limiter {
 	config := s.config
 	config.Limits = limits
 	return core.Must(core.New(config))

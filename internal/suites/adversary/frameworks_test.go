@@ -65,5 +65,5 @@ func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
 func handleFiber(c *fiber.Ctx, route string) error {
 	v := c.Locals(visitKey{}).(*Visit)
 	d, _ := fiberlimit.FromContext(c)
-	return v.Fast(route, c.Params("n"), d, func(n int64) error { return fiberlimit.Spend(c, n) }, c)
+	return v.Fast(route, c.Params("n"), d, func(n int64) error { return core.Spend(c.UserContext(), n) }, c)
 }

@@ -75,7 +75,7 @@ func fiberApp(use string, limiter *core.Limiter, onRoute bool) *fiber.App {
 		handler := func(c fiber.Ctx) error {
 			d, _ := fiber3limit.FromContext(c)
 			v := c.Locals(visitLocal{}).(*adversary.Visit)
-			return v.Fast(route, c.Params("n"), d, func(n int64) error { return fiber3limit.Spend(c, n) }, c.Response().BodyWriter())
+			return v.Fast(route, c.Params("n"), d, func(n int64) error { return core.Spend(c.Context(), n) }, c.Response().BodyWriter())
 		}
 		path := adversary.Colons.Replace(route)
 		switch {

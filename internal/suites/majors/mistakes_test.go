@@ -38,7 +38,7 @@ func TestTheAdapterOfAnotherMajorPanicsAtStartUp(t *testing.T) {
 		"fiberlimit in a group of Fiber 3":    {func() { fiber.New().Group("/api", two) }, "invalid handler #0 (func(*fiber.Ctx) error)"},
 		"fiberlimit on a route of Fiber 3":    {func() { fiber.New().Get("/", two, ok) }, "invalid handler #0 (func(*fiber.Ctx) error)"},
 		"fiberlimit behind a handler":         {func() { fiber.New().Get("/", ok, two) }, "invalid handler #1 (func(*fiber.Ctx) error)"},
-		"fiberlimit.Measure in Fiber 3":       {func() { fiber.New().Use(fiberlimit.Measure(new(core.Load))) }, ofTwo},
+		"fiberlimit.Measure in Fiber 3":       {func() { fiber.New().Use(fiberlimit.With(core.Config{Store: core.NewMemory()}).Measure(new(core.Load))) }, ofTwo},
 		"fiber3limit in Use of Fiber 2":       {func() { fiber2.New().Use(three) }, ofThree},
 		"fiber3limit below a prefix, Fiber 2": {func() { fiber2.New().Use("/api", three) }, ofThree},
 		"nethttp in Use of Fiber 3":           {func() { fiber.New().Use(nethttp.Limit(core.NewMemory(), limit)) }, "invalid handler func(http.Handler) http.Handler"},

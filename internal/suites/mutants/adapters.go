@@ -2,7 +2,7 @@ package mutants
 
 // adapters are mistakes between the frameworks and the limiter.
 var adapters = []Mutant{
-	{File: "ginlimit/ginlimit.go", Old: "\tc.Abort()\n", New: "", What: "a request that Gin's adapter denies reaches the handler", Tests: "ginlimit"},
+	{File: "ginlimit/ginlimit.go", Old: "\tc.Abort()\n\tif h.config.Denied", New: "\tif h.config.Denied", What: "a request that Gin's adapter denies reaches the handler", Tests: "ginlimit"},
 	{File: "internal/stdhttp/deny.go", Old: "\th := w.Header()\n\tclearStale(h)\n", New: "\th := w.Header()\n", What: "an ETag of outer middleware stays on a denial", Tests: "internal/stdhttp nethttp"},
 	{File: "internal/stdhttp/deny.go", Old: "h[\"Cache-Control\"], h[\"Content-Type\"] = values[:1:1], values[1:2:2]", New: "h[\"Content-Type\"] = values[1:2:2]", What: "a denial may be kept by caches", Tests: "internal/stdhttp nethttp"},
 	{File: "internal/stdhttp/follow.go", Old: "o.Canceled || f.client.broke() || isTooLarge(o.Err)", New: "o.Canceled || isTooLarge(o.Err)", What: "a client that breaks off gets its units back", Tests: "internal/stdhttp nethttp"},
@@ -17,8 +17,8 @@ var adapters = []Mutant{
 	{File: "grpclimit/deny.go", Old: "case http.StatusTooManyRequests:\n\t\tif wait <= 0 {\n\t\t\treturn \"-1\"", New: "case http.StatusTooManyRequests:\n\t\tif wait <= 0 {\n\t\t\treturn \"0\"", What: "a gRPC client is to try again at once what can never pass", Tests: "grpclimit"},
 	{File: "grpclimit/deny.go", Old: "if r.Allowed || r.Shadow {", New: "if r.Allowed {", What: "a limit in shadow mode is named as violated", Tests: "grpclimit"},
 	{File: "echo5limit/echo5limit.go", Old: "err == nil && own != nil && !own.Committed {", New: "err == nil && own == nil {", What: "a Denied hook on Echo 5 that does nothing answers 200", Tests: "echo5limit"},
-	{File: "nethttp/guard.go", Old: "if g.config.Skip != nil && g.config.Skip(r) {", New: "if false {", What: "a guard of net/http asks for a request that Skip lets through", Tests: "nethttp"},
-	{File: "nethttp/guard.go", Old: "\treturn d.Allowed\n", New: "\treturn true\n", What: "a handler goes on after its guard has denied", Tests: "nethttp"},
+	{File: "internal/stdhttp/guard.go", Old: "if skip != nil && skip(r) {", New: "if false {", What: "a guard of net/http asks for a request that Skip lets through", Tests: "nethttp"},
+	{File: "internal/stdhttp/guard.go", Old: "\t\treturn d.Allowed\n", New: "\t\treturn true\n", What: "a handler goes on after its guard has denied", Tests: "nethttp"},
 	{File: "grpclimit/outcome.go", Old: "o.TimedOut, o.Canceled = true, true", New: "o.TimedOut = true", What: "a gRPC call gets its units back when it meets the deadline that its client chose", Tests: "grpclimit"},
 	{File: "grpclimit/outcome.go", Old: "!o.TimedOut || x.clientEnded()", New: "!o.TimedOut", What: "a deadline of the client is taken for one of the server", Tests: "grpclimit"},
 }

@@ -56,7 +56,7 @@ func serve(t *testing.T, server *redistest.Server) *httptest.Server {
 		core.PerSecond(5).By(byKey).Named("key"), core.PerMinute(5).By(byKey).Named("trial").Shadow())(ok))
 	app.Handle("GET /paced", settings.Limit(core.PerSecond(20).By(byKey).LeakyBucket(time.Second).Named("paced"))(ok))
 	app.Handle("GET /chat", settings.Limit(core.PerHour(1_000_000).By(byKey).Named("tokens").Estimate(1))(
-		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _ = nethttp.Spend(r.Context(), 40) })))
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _ = core.Spend(r.Context(), 40) })))
 	app.Handle("GET /paid", settings.Limit(core.PerMonth(100, time.UTC).By(byKey).Named("plan"))(ok))
 	app.Handle("GET /healthz", settings.Limit(core.PerHour(1).By(byKey).Named("health"))(ok))
 	app.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: registry}))

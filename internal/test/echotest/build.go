@@ -58,9 +58,8 @@ func Build[C Ctx, M any](f Framework[C, M], address Address) limittest.Build {
 				route.Handle(limittest.HTTPCall{
 					Writer: f.Response(c), Request: c.Request(),
 					FromContext: func() (core.Decision, bool) { return f.FromContext(c) },
-					SpendUnits:  func(n int64, limits ...string) error { return f.Spend(c, n, limits...) },
 					AskGuard: func(guard any, key string, cost int64) (ok bool) {
-						ok, err = guard.(Guard[C]).Allow(c, key, cost)
+						ok, err = guard.(*Guard[C]).Allow(c, key, cost)
 						return ok
 					},
 					ReturnsError: func(failure error) { err = failure },

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/limittest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -43,11 +44,10 @@ type Framework[C Ctx, M any] interface {
 	// The exported names of the adapter.
 	Limit(store core.Store, limits ...core.Limit) M
 	New(limiter *core.Limiter, own Config[C]) M
-	Guard(config core.Config, own Config[C], limits ...core.Limit) Guard[C]
+	Guard(config core.Config, own Config[C], limits ...core.Limit) *Guard[C]
 	Of(layers ...limittest.Layer) []M
 	GuardOf(s *limittest.Settings, limits ...core.Limit) any
 	FromContext(c C) (core.Decision, bool)
-	Spend(c C, n int64, limits ...string) error
 	Key(kind string, f func(C) string) keyfuncs.Func
 	Matches(f func(C) bool) keyfuncs.Condition
 }
@@ -85,9 +85,7 @@ type Router[C Ctx, M any] interface {
 }
 
 // Guard is the Guard of either adapter.
-type Guard[C any] interface {
-	Allow(c C, key string, cost int64) (bool, error)
-}
+type Guard[C any] = adapter.GuardOf[func(c C, key string, cost int64) (bool, error)]
 
 // Config is the Config of either adapter.
 type Config[C any] struct {

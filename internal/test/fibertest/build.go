@@ -117,16 +117,18 @@ type call[C Ctx[C]] struct {
 	err *error
 }
 
-func (c call[C]) Context() context.Context              { return c.f.Context(c.c) }
-func (c call[C]) Decision() (core.Decision, bool)       { return c.f.FromContext(c.c) }
-func (c call[C]) Header(name string) string             { return strings.Clone(c.c.Get(name)) }
-func (c call[C]) Body() ([]byte, error)                 { return c.c.Body(), nil }
-func (c call[C]) Spend(n int64, limits ...string) error { return c.f.Spend(c.c, n, limits...) }
-func (c call[C]) Proxy(backend string)                  { *c.err = c.f.Proxy(c.c, backend+"/") }
-func (c call[C]) Reply(status int, body string)         { _ = c.c.Status(status).SendString(body) }
+func (c call[C]) Context() context.Context        { return c.f.Context(c.c) }
+func (c call[C]) Decision() (core.Decision, bool) { return c.f.FromContext(c.c) }
+func (c call[C]) Header(name string) string       { return strings.Clone(c.c.Get(name)) }
+func (c call[C]) Body() ([]byte, error)           { return c.c.Body(), nil }
+func (c call[C]) Spend(n int64, limits ...string) error {
+	return core.Spend(c.f.Context(c.c), n, limits...)
+}
+func (c call[C]) Proxy(backend string)          { *c.err = c.f.Proxy(c.c, backend+"/") }
+func (c call[C]) Reply(status int, body string) { _ = c.c.Status(status).SendString(body) }
 
 func (c call[C]) Ask(guard any, key string, cost int64) (ok bool) {
-	ok, *c.err = guard.(Guard[C]).Allow(c.c, key, cost)
+	ok, *c.err = guard.(*Guard[C]).Allow(c.c, key, cost)
 	return ok
 }
 

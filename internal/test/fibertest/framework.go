@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/limittest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -53,11 +54,10 @@ type Framework[C Ctx[C]] interface {
 	// The exported names of the adapter.
 	Limit(store core.Store, limits ...core.Limit) func(C) error
 	New(limiter *core.Limiter, config ...Config[C]) func(C) error
-	With(config core.Config, own ...Config[C]) (guard func(limits ...core.Limit) Guard[C])
+	With(config core.Config, own ...Config[C]) (guard func(limits ...core.Limit) *Guard[C])
 	Middleware(layers ...limittest.Layer) []func(C) error
 	Guard(s *limittest.Settings, limits ...core.Limit) any
 	FromContext(c C) (core.Decision, bool)
-	Spend(c C, n int64, limits ...string) error
 	Key(kind string, f func(C) string) keyfuncs.Func
 	Matches(f func(C) bool) keyfuncs.Condition
 
@@ -106,9 +106,7 @@ func ConfigOf[C Ctx[C]](l limittest.Layer, deny func(C, core.Decision) error) Co
 }
 
 // Guard is the Guard of either adapter.
-type Guard[C any] interface {
-	Allow(c C, key string, cost int64) (bool, error)
-}
+type Guard[C any] = adapter.GuardOf[func(c C, key string, cost int64) (bool, error)]
 
 // Options are fields of fiber.Config, some by shorter names.
 type Options[C any] struct {

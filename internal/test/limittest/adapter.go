@@ -13,10 +13,9 @@ import (
 // Adapter is what a package of middleware exports, for a framework whose middleware is an M. G is
 // its Guard.
 type Adapter[M, Config any, S settingsOf[M, G], G any] struct {
-	Limit   func(core.Store, ...core.Limit) M
-	New     func(*core.Limiter, ...Config) M
-	With    func(core.Config, ...Config) S
-	Measure func(*core.Load) M
+	Limit func(core.Store, ...core.Limit) M
+	New   func(*core.Limiter, ...Config) M
+	With  func(core.Config, ...Config) S
 
 	// Config has Skip, NoContext, Denied and Log of a layer.
 	Config func(Layer) Config
@@ -26,6 +25,7 @@ type settingsOf[M, G any] interface {
 	Limit(limits ...core.Limit) M
 	Policy(policies core.Policies, name string) M
 	Guard(limits ...core.Limit) G
+	Measure(load *core.Load) M
 }
 
 // Middleware returns the middleware of layers, from the outside in.
@@ -40,7 +40,7 @@ func (a Adapter[M, Config, S, G]) Middleware(layers ...Layer) []M {
 func (a Adapter[M, Config, S, G]) of(l Layer) M {
 	switch {
 	case l.Load != nil:
-		return a.Measure(l.Load)
+		return a.With(core.Config{Store: core.NewMemory()}).Measure(l.Load)
 	case l.With != nil && l.Policies != nil:
 		return a.settings(l.With).Policy(l.Policies, "live")
 	case l.With != nil:
@@ -71,13 +71,15 @@ func (a Adapter[M, Config, S, G]) PanicsAtStartUp(t *testing.T, name string) {
 		"no limiter":           func() { a.New(nil) },
 		"two Configs":          func() { a.New(l, config, config) },
 		"two Configs for With": func() { a.With(core.Config{Store: core.NewMemory()}, config, config) },
-		"no load":              func() { a.Measure(nil) },
-		"no store":             func() { a.Limit(nil, core.PerHour(1).By(keyfuncs.Everyone())) },
+		"no load": func() {
+			a.With(core.Config{Store: core.NewMemory()}).Measure(nil)
+		},
+		"no store": func() { a.Limit(nil, core.PerHour(1).By(keyfuncs.Everyone())) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			defer func() {
 				said := fmt.Sprint(recover())
-				if what != "no store" && !strings.HasPrefix(said, "weblimit: "+name+".") {
+				if what != "no store" && what != "no load" && !strings.HasPrefix(said, "weblimit: "+name+".") {
 					t.Errorf("panic %q", said)
 				}
 			}()

@@ -186,7 +186,7 @@ type Call interface {
 	// Body reads the request's body to its end.
 	Body() ([]byte, error)
 
-	// Spend is the adapter's Spend.
+	// Spend is core.Spend for the request.
 	Spend(n int64, limits ...string) error
 
 	// Fail ends the handler with an error: the framework's own with a status, or any

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
 // Middleware is that of adapters over plain handlers.
@@ -71,19 +73,14 @@ func PlainOutermost(app App) Middleware {
 	}
 }
 
-// PlainHandler is the handler of a route. fromContext and charge are the adapter's.
-func PlainHandler(
-	route Route, fromContext func(context.Context) (core.Decision, bool), charge func(context.Context, int64, ...string) error,
-) http.HandlerFunc {
+// PlainHandler is the handler of a route. fromContext is the adapter's.
+func PlainHandler(route Route, fromContext func(context.Context) (core.Decision, bool)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		route.Handle(HTTPCall{
 			Writer: w, Request: r,
 			FromContext: func() (core.Decision, bool) { return fromContext(r.Context()) },
-			SpendUnits:  func(n int64, limits ...string) error { return charge(r.Context(), n, limits...) },
 			AskGuard: func(guard any, key string, cost int64) bool {
-				return guard.(interface {
-					Allow(w http.ResponseWriter, r *http.Request, key string, cost int64) bool
-				}).Allow(w, r, key, cost)
+				return guard.(*adapter.GuardOf[stdhttp.Allow]).Allow(w, r, key, cost)
 			},
 		})
 	}

@@ -57,10 +57,9 @@ func SetOuter(to, outer http.Header) {
 type HTTPCall struct {
 	Writer       http.ResponseWriter
 	Request      *http.Request
-	FromContext  func() (core.Decision, bool) // the adapter's, like SpendUnits
-	SpendUnits   func(n int64, limits ...string) error
-	ReturnsError func(error)            // set if handlers return errors
-	StatusError  func(status int) error // the framework's own
+	FromContext  func() (core.Decision, bool) // the adapter's
+	ReturnsError func(error)                  // set if handlers return errors
+	StatusError  func(status int) error       // the framework's own
 	AskGuard     func(guard any, key string, cost int64) bool
 }
 
@@ -76,8 +75,10 @@ func (c HTTPCall) Body() ([]byte, error) { return io.ReadAll(c.Request.Body) }
 // Decision calls FromContext.
 func (c HTTPCall) Decision() (core.Decision, bool) { return c.FromContext() }
 
-// Spend calls SpendUnits.
-func (c HTTPCall) Spend(n int64, limits ...string) error { return c.SpendUnits(n, limits...) }
+// Spend is core.Spend.
+func (c HTTPCall) Spend(n int64, limits ...string) error {
+	return core.Spend(c.Request.Context(), n, limits...)
+}
 
 // Ask calls AskGuard.
 func (c HTTPCall) Ask(guard any, key string, cost int64) bool { return c.AskGuard(guard, key, cost) }

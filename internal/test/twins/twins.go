@@ -23,7 +23,7 @@ var Twins = []Twin{
 	{
 		"fiberlimit", "fiber3limit",
 		[]string{
-			"fiberlimit.go", "follow.go", "guard.go", "measure.go", "native.go", "request.go", "response.go", "routes.go", "settings.go", "with.go",
+			"fiberlimit.go", "follow.go", "guard.go", "native.go", "request.go", "response.go", "routes.go", "settings.go",
 			"bench_test.go", "example_guard_test.go", "example_test.go", "framework_test.go", "suite_test.go",
 		},
 		strings.NewReplacer(
@@ -41,7 +41,7 @@ var Twins = []Twin{
 	{
 		"echolimit", "echo5limit",
 		[]string{
-			"echolimit.go", "guard.go", "measure.go", "native.go", "request.go", "with.go",
+			"echolimit.go", "native.go", "request.go",
 			"bench_test.go", "echo_test.go", "example_guard_test.go", "example_test.go", "framework_test.go",
 		},
 		strings.NewReplacer(
