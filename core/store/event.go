@@ -83,6 +83,10 @@ type Event struct {
 	// usage, their number. 0 for other kinds.
 	Count int64
 
+	// Omitted is the number of changes of the same breaker, or of outages, that listeners were not told before this one:
+	// where they come too fast, the last one is told every 10 seconds. Observers are told of each. 0 for other kinds.
+	Omitted int64
+
 	// Duration is how long the breaker was open, or how long the outage lasted, of the store or
 	// of the ledger, or by how much the ledger's clock was set back. 0 for other kinds.
 	Duration time.Duration
@@ -105,7 +109,7 @@ func (e *Event) log() {
 	if e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded || e.Kind == EventLedgerBack || e.Kind == EventInvalidationOn {
 		level = slog.LevelInfo
 	}
-	attrs := make([]slog.Attr, 0, 5)
+	attrs := make([]slog.Attr, 0, 6)
 	if e.Class != "" {
 		attrs = append(attrs, slog.String("class", string(e.Class)))
 	}
@@ -114,6 +118,9 @@ func (e *Event) log() {
 	}
 	if e.Count > 0 {
 		attrs = append(attrs, slog.Int64("count", e.Count))
+	}
+	if e.Omitted > 0 {
+		attrs = append(attrs, slog.Int64("omitted", e.Omitted))
 	}
 	if e.Duration > 0 {
 		attrs = append(attrs, slog.Duration("duration", e.Duration))

@@ -24,12 +24,13 @@ const (
 // health tracks a store's errors and outages, and reports events to listeners.
 type health struct {
 	mu        sync.Mutex
-	listeners []func(Event) // Guarded by mu.
-	watchers  []func(Event) // Guarded by mu.
-	began     time.Time     // of the outage. Guarded by mu.
-	lost      int64         // settlements that are not reported yet. Guarded by mu.
-	lostNext  time.Time     // when they may be reported. Guarded by mu.
-	lostLater bool          // a timer is going to report them. Guarded by mu.
+	listeners []func(Event)            // Guarded by mu.
+	watchers  []func(Event)            // Guarded by mu.
+	began     time.Time                // of the outage. Guarded by mu.
+	lost      int64                    // settlements that are not reported yet. Guarded by mu.
+	lostNext  time.Time                // when they may be reported. Guarded by mu.
+	lostLater bool                     // a timer is going to report them. Guarded by mu.
+	changes   map[healthState]*changes // of states that changed a moment ago. Guarded by mu.
 
 	out    atomic.Bool
 	checks atomic.Int64 // that failed in the outage
@@ -68,18 +69,34 @@ func (h *health) watch(f func(Event)) {
 	h.watchers = append(slices.Clone(h.watchers), f)
 }
 
-func (h *health) emit(e Event) { h.tell(e, true) }
+// emit tells an event to all, and reports whether listeners have heard it: see paced.
+func (h *health) emit(e Event) (heard bool) {
+	heard = h.paced(&e)
+	h.show(e)
+	if heard {
+		h.hear(e, true)
+	}
+	return heard
+}
 
-// tell is emit. Without log, the event is not logged, since the line before has said the same.
-func (h *health) tell(e Event, log bool) {
+// show tells an event to watchers.
+func (h *health) show(e Event) {
 	h.mu.Lock()
-	listeners, watchers := h.listeners, h.watchers
+	watchers := h.watchers
+	h.mu.Unlock()
+	for _, f := range watchers {
+		f(e)
+	}
+}
+
+// hear tells an event to listeners. If there is none it is logged; without log it is not, since the line before has
+// said the same.
+func (h *health) hear(e Event, log bool) {
+	h.mu.Lock()
+	listeners := h.listeners
 	h.mu.Unlock()
 	if log && len(listeners) == 0 {
 		e.log()
-	}
-	for _, f := range watchers {
-		f(e)
 	}
 	for _, f := range listeners {
 		f(e)
@@ -91,24 +108,24 @@ func (h *health) failed(err error) {
 	now, e := nanoseconds(), errorOf(err)
 	h.last.Store(now)
 	h.checks.Add(1)
-	first := !h.out.Load() && !h.out.Swap(true)
-	if first {
+	logged := false // by the event of the outage
+	if !h.out.Load() && !h.out.Swap(true) {
 		h.mu.Lock()
 		h.began = time.Now()
 		h.mu.Unlock()
 		h.class.Store(e.Class)
-		h.emit(Event{Kind: EventOutageBegan, Class: e.Class, Node: e.Node, Err: err})
+		logged = h.emit(Event{Kind: EventOutageBegan, Class: e.Class, Node: e.Node, Err: err})
 	} else if class := h.class.Load(); class != e.Class && class != Class("") {
 		h.class.CompareAndSwap(class, Class(""))
 	}
 	if e.Class != ClassOpen { // reported by EventBreakerOpened
-		h.count(errorKind{e.Class, e.Node}, now, err, first)
+		h.count(errorKind{e.Class, e.Node}, now, err, logged)
 	}
 }
 
-// count counts an error, and reports it unless one of its kind was reported just now. Of the first error
-// of an outage, the event of the outage has logged all.
-func (h *health) count(kind errorKind, now int64, err error, first bool) {
+// count counts an error, and reports it unless one of its kind was reported just now. logged says that the event
+// of its outage has logged all of it.
+func (h *health) count(kind errorKind, now int64, err error, logged bool) {
 	known, ok := h.errors.Load(kind)
 	if !ok {
 		if h.kinds.Add(1) > maxErrorKinds {
@@ -123,7 +140,9 @@ func (h *health) count(kind errorKind, now int64, err error, first bool) {
 		return
 	}
 	n := c.unreported.Swap(0)
-	h.tell(Event{Kind: EventStoreError, Class: kind.class, Node: kind.node, Err: err, Count: n}, !first || n > 1)
+	e := Event{Kind: EventStoreError, Class: kind.class, Node: kind.node, Err: err, Count: n}
+	h.show(e)
+	h.hear(e, !logged || n > 1)
 }
 
 // answered records that the store decided.

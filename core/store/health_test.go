@@ -19,7 +19,7 @@ func TestTheEndOfAnOutageSaysWhatItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var registry store.Registry
 		var ended []store.Event
-		registry.OnEvent(func(e store.Event) {
+		registry.Watch(func(e store.Event) {
 			if e.Kind == store.EventOutageEnded {
 				ended = append(ended, e)
 			}

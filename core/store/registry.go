@@ -54,12 +54,13 @@ func (b *Base) OnEvent(f func(Event)) { b.registry.OnEvent(f) }
 
 // OnEvent calls f for each event of the store's health: errors by class, breakers that open
 // and close, outages that begin and end, settlements that are lost. Errors of one class and
-// node, and lost settlements, are reported at most every 10 seconds, with their number. f runs within a request, possibly several times at
-// once, and must not wait. While no function is set, slog.Default() logs the events.
+// node, and lost settlements, are reported at most every 10 seconds, with their number. So is the last change of
+// a breaker, or of outages, after more than four within 10 seconds. f runs within a request or on a timer, possibly several
+// times at once, and must not wait. While no function is set, slog.Default() logs the events.
 func (r *Registry) OnEvent(f func(Event)) { r.Root().health.listen(f) }
 
-// Watch is OnEvent for observers, who measure: events that only watchers hear of are still
-// logged.
+// Watch is OnEvent for observers, who measure: they are told of each change at once, and events that only
+// watchers hear of are still logged.
 func (r *Registry) Watch(f func(Event)) { r.Root().health.watch(f) }
 
 // Report reports an event, for stores that have breakers.

@@ -206,7 +206,7 @@ func freezeUnderLoad(t *testing.T, policy core.OutageAction) {
 		sync.Mutex
 		at time.Time // first, since it was set to zero
 	}
-	store.OnEvent(func(e core.Event) {
+	store.Registry().Watch(func(e core.Event) {
 		opened.Lock()
 		defer opened.Unlock()
 		if e.Kind == core.EventBreakerOpened && opened.at.IsZero() {

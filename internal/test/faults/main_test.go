@@ -139,9 +139,10 @@ type audience struct {
 }
 
 // listen records the store's events from now on.
-func listen(store interface{ OnEvent(func(core.Event)) }) *audience {
+func listen(store core.Store) *audience {
 	a := new(audience)
-	store.OnEvent(func(e core.Event) {
+	store.Registry().OnEvent(func(core.Event) {}) // keeps the log quiet; it does not hear of each change
+	store.Registry().Watch(func(e core.Event) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.events = append(a.events, e)
