@@ -67,6 +67,7 @@ func (d *document) config(base core.Config, name string) (core.Config, error) {
 		return base, fmt.Errorf("weblimit: policy %q: Config.Limits must be empty: the limits are those of the policy", name)
 	}
 	base.Limits = p.limits
+	// Clipped, here and below: base is read again at each reload, and append must not write behind its end.
 	base.Bypass = append(base.Bypass[:len(base.Bypass):len(base.Bypass)], p.bypass...)
 	for _, set := range p.apply {
 		set(&base)
@@ -109,11 +110,15 @@ type scope struct {
 	byPeer bool   // a key is ip, and nothing says how it is found
 }
 
-// secretsTimeout bounds how long the files of all secrets of a file take together.
+// secretsTimeout bounds how long the files of all secrets of a file take together: one can be a mount that hangs.
 const secretsTimeout = 30 * time.Second
 
 // compile makes a document of a file, or returns an *Error with everything that is wrong with it. ctx
 // bounds the reading of secrets.
+//
+// It goes on after a problem, so that the author mends a file once and not line by line: first shapes are checked,
+// then what each value means, then what a policy's limits mean together. A value with a problem is marked as bad
+// and left out of what follows, or one mistake would show as several.
 func compile(ctx context.Context, file string, content []byte, options *Options) (*document, error) {
 	p := &problems{file: file}
 	root := read(content, p)
@@ -134,7 +139,7 @@ func compile(ctx context.Context, file string, content []byte, options *Options)
 	ctx, cancel := context.WithTimeout(ctx, secretsTimeout)
 	defer cancel()
 	b := &builder{problems: p, ctx: ctx, options: options, secrets: make(map[string]string), strategies: make(map[*node]keyfuncs.Strategy), seen: make(map[string]declared)}
-	scratch := core.NewMemory()
+	scratch := core.NewMemory() // limits are checked as New checks them, and nothing is counted
 	for _, m := range root.get("policies").fields {
 		if m.value.kind != kindObject {
 			continue
@@ -150,6 +155,7 @@ func compile(ctx context.Context, file string, content []byte, options *Options)
 }
 
 // check adds the problems that only all of a policy together has.
+// further is Options.Validate.
 func (p *policy) check(at *node, d *document, scratch core.Store, found *problems, further func(string, []core.Limit) error) {
 	d.policies[p.name] = p
 	config, err := d.config(core.Config{Store: scratch}, p.name)
@@ -231,7 +237,7 @@ func (s *scope) partsOf(n *node) {
 }
 
 // compare adds a problem if a limit of this name is there already: within a policy always, in others
-// if it is another limit.
+// if it is another limit. A store counts by the name of a limit, so two different ones would spoil each other's buckets.
 func (s *scope) compare(p *policy, name, n *node, l core.Limit) {
 	rule, err := l.Rule()
 	if err != nil {
@@ -251,7 +257,7 @@ func (s *scope) compare(p *policy, name, n *node, l core.Limit) {
 	}
 }
 
-// kindsOf returns what a limit's keys are made of, as a store compares it.
+// kindsOf returns what a limit's keys are made of, as a store compares it: a user and an address are never one key.
 func (s *scope) kindsOf(n *node) string {
 	kinds := s.key(n.get("by")).Kind()
 	if once := n.get("once_per"); once != nil {

@@ -29,6 +29,7 @@ func (s *scope) condition(n *node) keyfuncs.Condition {
 	return keyfuncs.All(all...)
 }
 
+// never stands for what could not be read; the file is refused.
 var never = keyfuncs.Matches(func(keyfuncs.Request) bool { return false })
 
 func (s *scope) conditions(n *node) []keyfuncs.Condition {
@@ -116,7 +117,7 @@ func (s *scope) namedCondition(n *node) keyfuncs.Condition {
 	}
 	if s.options.AnyName {
 		name := n.text
-		return keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value(name) == true })
+		return keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value(name) == true }) // no other value is a yes
 	}
 	s.unknown(n, "condition", "Conditions", namesOf(s.options.Conditions))
 	return never

@@ -244,12 +244,14 @@ func (l *limitView) since(before *limitView) (all []string) {
 	if l.fields["limit"] != before.fields["limit"] {
 		a, b := &before.rule, &l.rule
 		text := before.text + " → " + l.text
+		// "5 → 3 per 15m" if only the number has changed, and otherwise both limits as they are written.
 		same := a.Numbers
 		same.Quota, same.Burst, same.Whole = b.Quota, b.Burst, b.Whole
 		wholes := a.Burst == a.Quota && b.Burst == b.Quota
 		if same == b.Numbers && wholes && per(b, "") != "" && a.Quota != b.Quota {
 			text = fmt.Sprintf("%d → %s", a.Quota, per(b, ""))
 		}
+		// Slots are held and not counted, so nothing of one kind can be taken over into the other.
 		if begins || (a.Algorithm == store.Concurrency) != (b.Algorithm == store.Concurrency) {
 			keep = "; all keys begin anew"
 		}

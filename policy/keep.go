@@ -33,7 +33,7 @@ func (s *Set) begin(ctx context.Context) (string, *document, error) {
 	if failed != nil {
 		return "", nil, fmt.Errorf("%w\nthe version that was kept can't be used either: %s", err, unprefixed(failed))
 	}
-	s.status.Refused, s.refused = 1, hashOf(file.Text)
+	s.status.Refused, s.refused = 1, hashOf(file.Text) // which Watch need not try again
 	s.fails(err)
 	s.options.logger().LogAttrs(ctx, slog.LevelError, "weblimit: policy refused at start, the version that was kept decides",
 		slog.String("file", kept.Name), slog.String("version", d.version.String()), slog.String("error", err.Error()))
@@ -45,7 +45,9 @@ func (s *Set) keep() {
 	if s.options.Keep == "" {
 		return
 	}
-	s.keeping.Lock() // not mu: a disk can be slow
+	// Not mu: a disk can be slow. The text is read with keeping held, so that the one that decides is written last,
+	// whichever of several changes comes here first.
+	s.keeping.Lock()
 	defer s.keeping.Unlock()
 	s.mu.Lock()
 	text := s.current.text

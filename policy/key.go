@@ -24,6 +24,7 @@ func (s *scope) key(n *node) keyfuncs.Func {
 		f = f.WithSecret(secret)
 	}
 	if err := f.Err(); err != nil {
+		// Advice that names a function of Go is of no use to whoever writes a file.
 		text := unprefixed(err)
 		if before, _, of := strings.Cut(text, "; use keyfuncs."); of {
 			text = before + "; use ip, and say in client_ip who is believed"
@@ -113,6 +114,7 @@ func (s *scope) namedKey(n *node) keyfuncs.Func {
 		s.add(n, "%s needs to know which: {%s: …}", n.text, n.text)
 		return unusable
 	}
+	// A tool that takes any name still refuses one that is nearly a known one: it is a misspelling.
 	if s.options.AnyName && spelling.NearestName(n.text, all) == "" && otherNames[n.text] == "" {
 		name := n.text
 		return keyfuncs.Custom(kindOf(name), func(r keyfuncs.Request) string {
@@ -159,6 +161,7 @@ func (s *scope) strategy() (keyfuncs.Strategy, bool) {
 	if s.ip == nil {
 		return keyfuncs.Strategy{}, false
 	}
+	// Policies that have client_ip from the defaults share one strategy, so that a problem in it is told once.
 	if known, ok := s.strategies[s.ip]; ok {
 		return known, known.Err() == nil
 	}

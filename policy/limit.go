@@ -18,7 +18,24 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 		s.add(n.get("limit"), "%s", unprefixed(err))
 		return l
 	}
-	l = l.Named(name).By(s.key(n.get("by")))
+	l = s.applies(l.Named(name).By(s.key(n.get("by"))), n, group)
+	l = s.cost(l, n)
+	l = s.use(l, n)
+	if shadow || n.get("shadow").isTrue() {
+		l = l.Shadow()
+	}
+	if _, err := l.Rule(); err != nil {
+		s.add(n, "%s", unprefixed(err))
+	}
+	// Not before Rule, which would have a problem of a tier be one of the limit: tiers finds these itself.
+	if tiers := n.get("tiers"); tiers != nil {
+		l = l.Tiers(s.tiers(l, tiers, n.get("cost")))
+	}
+	return l
+}
+
+// applies says which requests a limit is for, and what becomes of those that can't be asked of it.
+func (s *scope) applies(l core.Limit, n *node, group *keyfuncs.Condition) core.Limit {
 	if group != nil {
 		l = l.When(*group)
 	}
@@ -34,18 +51,13 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 	if outage := n.get("on_outage"); outage != nil {
 		l = l.OnOutage(core.OutageAction(slices.Index(outages, outage.text)))
 	}
-	l = s.cost(l, n)
-	if once := n.get("once_per"); once != nil {
-		l = l.OncePer(s.key(once.get("key")), span(once.get("for")))
-		if repeats := once.get("repeats"); repeats != nil {
-			l = l.Repeats(repeats.integer())
-		}
-	}
+	return l
+}
+
+// use says what changes with how much of a limit is used, or was.
+func (s *scope) use(l core.Limit, n *node) core.Limit {
 	if kept := n.get("keep_free"); kept != nil {
 		l = l.KeepFree(kept.get("share").number(), s.condition(kept.get("for")))
-	}
-	if on := n.get("refund_on"); on != nil {
-		l = l.RefundOn(refundOn(on.texts()))
 	}
 	if slow := n.get("slow_down"); slow != nil {
 		l = l.SlowDown(slow.get("from").number(), span(slow.get("up_to")))
@@ -66,15 +78,6 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 	if scale := n.get("scale"); scale != nil {
 		l = l.Scale(s.scale(scale))
 	}
-	if shadow || n.get("shadow").isTrue() {
-		l = l.Shadow()
-	}
-	if _, err := l.Rule(); err != nil {
-		s.add(n, "%s", unprefixed(err))
-	}
-	if tiers := n.get("tiers"); tiers != nil {
-		l = l.Tiers(s.tiers(l, tiers, n.get("cost")))
-	}
 	return l
 }
 
@@ -84,6 +87,7 @@ func span(n *node) time.Duration {
 	return d
 }
 
+// cost says what a request costs, and when it costs nothing.
 func (s *scope) cost(l core.Limit, n *node) core.Limit {
 	if cost := n.get("cost"); cost != nil {
 		l = l.Cost(cost.integer())
@@ -96,6 +100,15 @@ func (s *scope) cost(l core.Limit, n *node) core.Limit {
 	}
 	if by := n.get("estimate_by"); by != nil {
 		l = l.EstimateBy(s.costOf(by))
+	}
+	if once := n.get("once_per"); once != nil {
+		l = l.OncePer(s.key(once.get("key")), span(once.get("for")))
+		if repeats := once.get("repeats"); repeats != nil {
+			l = l.Repeats(repeats.integer())
+		}
+	}
+	if on := n.get("refund_on"); on != nil {
+		l = l.RefundOn(refundOn(on.texts()))
 	}
 	return l
 }
@@ -118,6 +131,7 @@ func (s *scope) costOf(n *node) func(keyfuncs.Request) int64 {
 		}
 	}
 	s.unknown(n, "cost", "Costs", namesOf(s.options.Costs))
+	// A cost below 0 denies: should the file ever be used, nothing passes for free.
 	return func(keyfuncs.Request) int64 { return -1 }
 }
 

@@ -95,7 +95,7 @@ func (o *object) check(n *node, p *problems) bool {
 // unknown adds the problem of a field that there is not. It returns the one that was probably meant, or
 // "".
 func (o *object) unknown(name *node, p *problems) (instead string) {
-	if p.full() {
+	if p.full() { // to look for what was meant costs more than all else: see full
 		p.add(name, "unknown field")
 		return ""
 	}
@@ -114,7 +114,7 @@ func (o *object) schema(defs map[string]any) map[string]any {
 		if _, known := defs[o.ref]; known {
 			return ref
 		}
-		defs[o.ref] = nil // it may be inside of itself
+		defs[o.ref] = nil // known from here on, since it may be inside of itself
 		defs[o.ref] = o.written(defs)
 		return ref
 	}

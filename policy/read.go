@@ -24,7 +24,8 @@ const (
 )
 
 // read parses a file into nodes. It refuses whatever YAML reads in a surprising way, and whatever two
-// readers of YAML may read differently.
+// readers of YAML may read differently: the file is also read by editors, tools and reviews, which must see the
+// limits that decide.
 func read(text []byte, p *problems) *node {
 	switch {
 	case len(text) > maxBytes:
@@ -92,7 +93,7 @@ func lineOf(err error) *node {
 // reader makes nodes of YAML nodes.
 type reader struct {
 	problems *problems
-	open     map[*yaml.Node]bool // aliases that are being followed
+	open     map[*yaml.Node]bool // aliases that are being followed: one that is there again holds itself
 	values   int
 	depth    int
 	stopped  bool // a bound was passed

@@ -32,7 +32,7 @@ type Archive interface {
 }
 
 // KeptReleases is how many releases an [Archive] keeps at most, and KeptBytes how large their files
-// are together. The last two are kept in any case.
+// are together. The last two are kept in any case: there is always one to go back to.
 const (
 	KeptReleases = 50
 	KeptBytes    = 32 << 20
@@ -117,7 +117,7 @@ func Rollback(ctx context.Context, in Archive, number int64, p Publication) (Rel
 		return Release{}, err
 	}
 	if p.Replaces == nil {
-		p.Replaces = &all[0]
+		p.Replaces = &all[0] // what to go back to was chosen by these: a release since would be rolled back unseen
 	}
 	return p.publish(ctx, in, file, target.origin())
 }
@@ -154,7 +154,7 @@ func (p Publication) publish(ctx context.Context, in Archive, file File, of int6
 	if err != nil {
 		return Release{}, err
 	}
-	after := int64(-1)
+	after := int64(-1) // whatever is there
 	if p.Replaces != nil {
 		after = p.Replaces.Number
 	}

@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// blankLine is a comment that stands for a blank line while a file is written again.
+// blankLine is a comment that stands for a blank line while a file is written again: the YAML library keeps comments, and
+// no blank lines. Nobody writes the invisible separator in it.
 const blankLine = "#\u2063blank"
 
 // Format returns a file in its usual form: two blanks for each level, one blank line at most between
@@ -27,6 +28,7 @@ func Format(file File) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: policy: %s: %w", file.Name, err)
 	}
+	// The YAML library is not trusted to write what it has read.
 	after, err := nodesOf(File{file.Name, made})
 	if err != nil || !slices.Equal(before, after) {
 		return nil, fmt.Errorf("weblimit: policy: %s: it can't be formatted without a change of what it says; are there blank lines in a text?", file.Name)

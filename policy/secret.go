@@ -34,7 +34,7 @@ func (s *scope) secretOf(n *node) (string, bool) {
 	if err != nil {
 		s.add(n, "%s", err)
 	}
-	s.secrets[n.text] = value
+	s.secrets[n.text] = value // "" after a problem, which is told once
 	return value, err == nil
 }
 

@@ -40,6 +40,7 @@ type follower struct {
 }
 
 // keptVersions is how many former versions Rollback can go back to.
+// Each holds its text, of up to 8 MiB.
 const keptVersions = 10
 
 // Load reads a policy file, YAML or JSON:
@@ -232,7 +233,7 @@ func (s *Set) passed(hash string, asked bool) bool {
 	case hash == s.status.RolledBack.Hash:
 		s.refused = ""
 		s.fails(nil) // it can be read, and is not followed on purpose
-	case hash == s.refused:
+	case hash == s.refused: // its problems are known, and still in the status
 	default:
 		return false
 	}
@@ -259,7 +260,8 @@ func (s *Set) take(file File, next *document, err error) error {
 	return nil
 }
 
-// change gives all limiters their configuration by a document, or none. s.mu is held.
+// change gives all limiters their configuration by a document, or none. s.mu is held, so that a limiter that is made at the
+// same moment begins with the version before, and is changed with the others, or begins with the new one.
 func (s *Set) change(to *document) error {
 	configs := make([]core.Config, len(s.limiters))
 	gone := func(m follower) bool { return to.policies[m.policy] == nil }
@@ -283,7 +285,8 @@ func (s *Set) change(to *document) error {
 	return nil
 }
 
-// began notes that a document decides now. s.mu is held.
+// began notes that a document decides now. Its changes are logged in words, since whoever reads the log does not have both
+// files. s.mu is held.
 func (s *Set) began(next *document, what string) {
 	changes := diff(s.current, next)
 	before := s.current.version
@@ -291,7 +294,7 @@ func (s *Set) began(next *document, what string) {
 	s.status.decides(next)
 	s.fails(nil)
 	s.status.Changes++
-	const most = 20
+	const most = 20 // a new file can change all of ten thousand limits
 	lines := changes.lines()
 	if len(lines) > most {
 		lines = append(lines[:most], fmt.Sprintf("and %d more", len(lines)-most))
@@ -304,7 +307,7 @@ func (s *Set) began(next *document, what string) {
 // fails notes why the file does not decide, or that it does. s.mu is held.
 func (s *Set) fails(err error) {
 	s.status.Err = err
-	s.live.Refuse(err != nil)
+	s.live.Refuse(err != nil) // observers of the limiters see it, too
 }
 
 // refuse notes that a file was refused. It is logged once for the same text or error. s.mu is held.

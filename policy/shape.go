@@ -61,6 +61,7 @@ func (t *text) check(n *node, p *problems) bool {
 		} else {
 			p.add(n, "%s is not %s", spelling.Quote(n.text), t.what)
 		}
+	// Elsewhere it would be taken as it is written, and look as if it were replaced.
 	case !t.secret && strings.Contains(n.text, "${"):
 		p.add(n, "references such as ${env:NAME} are read only where a secret is meant: in values of tokens and in key_secret")
 	case t.valid != nil:
@@ -316,8 +317,8 @@ func parseDuration(s string) (time.Duration, error) {
 	total := time.Duration(0)
 	rest := days.ReplaceAllStringFunc(s, func(part string) string {
 		n, err := time.ParseDuration(strings.TrimSuffix(part, "d") + "h")
-		if err != nil || n > 1<<58/24 {
-			return "?"
+		if err != nil || n > 1<<58/24 { // 24 times as much must fit
+			return "?" // no duration
 		}
 		total += 24 * n
 		return ""

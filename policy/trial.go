@@ -104,6 +104,7 @@ func Test(file, table File, options ...Options) ([]Trial, error) {
 // try runs one test.
 func (d *document) try(n *node, failures *problems) {
 	store := core.NewMemory()
+	// A Monday at noon, far from the edges of days and months, and the same for all runs.
 	now := time.Date(2026, time.January, 5, 12, 0, 0, 0, time.UTC).UnixMicro()
 	testclock.Set(store, func() int64 { return now })
 	config, err := d.config(core.Config{Store: store, Logger: slog.New(slog.DiscardHandler)}, n.get("policy").string())
@@ -128,7 +129,7 @@ func (d *document) try(n *node, failures *problems) {
 				failures.add(written, "%s", wrong)
 				break
 			}
-			decision.Settle(core.Outcome{Status: 200})
+			decision.Settle(core.Outcome{Status: 200}) // slots are free again for the next request
 		}
 	}
 }

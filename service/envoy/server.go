@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/wholefile"
 	"github.com/weblimit/weblimit/policy"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -214,36 +215,8 @@ func hashOf(files []policy.File) string {
 // Files that are refused change nothing and are logged; [Server.Status] has the error. stop waits until
 // a reload that has begun is done.
 func (s *Server) Watch(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	changed := make(chan struct{}, 1)
-	// What could not be read is tried again: a source tells of a change once.
-	retry := time.NewTimer(time.Hour)
-	retry.Stop()
-	var running sync.WaitGroup
-	running.Go(func() {
-		s.config.Source.Watch(ctx, func() {
-			select {
-			case changed <- struct{}{}:
-			default: // a reload is due anyway
-			}
-		})
+	return wholefile.Follow(ctx, s.config.Source.Watch, func(ctx context.Context, _ bool) bool {
+		read, _ := s.load(ctx, true) // an error is logged, and in the status
+		return read
 	})
-	running.Go(func() {
-		defer retry.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-retry.C:
-			case <-changed:
-			}
-			if read, _ := s.load(ctx, true); !read { // an error is logged, and in the status
-				retry.Reset(policy.FilePoll)
-			}
-		}
-	})
-	return func() {
-		cancel()
-		running.Wait()
-	}
 }
