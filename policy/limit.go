@@ -27,7 +27,6 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 	if _, err := l.Rule(); err != nil {
 		s.add(n, "%s", unprefixed(err))
 	}
-	// Not before Rule, which would have a problem of a tier be one of the limit: tiers finds these itself.
 	if tiers := n.get("tiers"); tiers != nil {
 		l = l.Tiers(s.tiers(l, tiers, n.get("cost")))
 	}

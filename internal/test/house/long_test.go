@@ -19,8 +19,6 @@ var reasons = map[string]string{
 	"core/call.go: limit.ask":                            "each request's path through one limit: its order is what decides, and a call for each step would cost every request",
 	"core/limiter.go: build":                             "one step after the other, each of which needs the one before",
 	"core/validate.go: Limit.validate":                   "one check after the other, in the order in which users are told",
-	"quota/internal/pgledger/flush.go: Ledger.write":     "one transaction, whose statements share their order",
-	"quota/reconcile.go: Book.compare":                   "one page of the ledger through all its steps",
 }
 
 // A long function is split along its ideas, or says here why it is easier to read in one piece.
