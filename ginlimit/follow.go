@@ -20,7 +20,7 @@ func follow(c *gin.Context, d *core.Decision) {
 	defer f.Unwind()
 	w := c.Writer
 	if adapter.ReadsOutcome(d) {
-		c.Writer = &writer{ResponseWriter: w, following: f}
+		c.Writer = &writer{w, f}
 	}
 	c.Next()
 	var err error
@@ -37,49 +37,60 @@ func follow(c *gin.Context, d *core.Decision) {
 	f.End(stdhttp.Ending{Err: err, Status: status, Rendered: err == nil})
 }
 
-// writer reports to following what is sent, also after the handler has returned, and hijacking.
+// measure returns middleware by which load measures the handlers behind it.
+func measure(load *core.Load) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		work := adapter.Begin(load, request{c})
+		defer work.End() // also if the handler panics
+		stdhttp.MeasureBody(work, c.Request)
+		c.Writer = &writer{c.Writer, stdhttp.Measuring(work)}
+		c.Next()
+	}
+}
+
+// writer tells a watcher what is sent, also after the handler has returned.
 type writer struct {
 	gin.ResponseWriter
-	following *stdhttp.Following
+	watcher stdhttp.Watcher
 }
 
 // Unwrap is for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *writer) Write(b []byte) (int, error) {
-	from := w.following.Clock()
-	n, err := w.ResponseWriter.Write(b)
-	w.wrote(from, err)
+func (w *writer) Write(b []byte) (n int, err error) {
+	from := w.watcher.Clock()
+	defer func() { w.watcher.Wrote(from, err) }()
+	n, err = w.ResponseWriter.Write(b)
+	w.watcher.Sent(w.Status())
 	return n, err
 }
 
-func (w *writer) WriteString(s string) (int, error) {
-	from := w.following.Clock()
-	n, err := w.ResponseWriter.WriteString(s)
-	w.wrote(from, err)
+func (w *writer) WriteString(s string) (n int, err error) {
+	from := w.watcher.Clock()
+	defer func() { w.watcher.Wrote(from, err) }()
+	n, err = w.ResponseWriter.WriteString(s)
+	w.watcher.Sent(w.Status())
 	return n, err
 }
 
 func (w *writer) WriteHeaderNow() {
+	from := w.watcher.Clock()
+	defer func() { w.watcher.Wrote(from, nil) }()
 	w.ResponseWriter.WriteHeaderNow()
-	w.following.Sent(w.Status())
+	w.watcher.Sent(w.Status())
 }
 
 func (w *writer) Flush() {
-	from := w.following.Clock()
+	from := w.watcher.Clock()
+	defer func() { w.watcher.Wrote(from, nil) }()
 	w.ResponseWriter.Flush()
-	w.wrote(from, nil)
-}
-
-func (w *writer) wrote(from int64, err error) {
-	w.following.Wrote(from, err)
-	w.following.Sent(w.Status())
+	w.watcher.Sent(w.Status())
 }
 
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := w.ResponseWriter.Hijack()
 	if err == nil {
-		w.following.Hijacked()
+		w.watcher.Hijacked()
 	}
 	return conn, rw, err
 }

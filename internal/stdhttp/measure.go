@@ -1,13 +1,8 @@
 package stdhttp
 
 import (
-	"bufio"
 	"io"
-	"net"
 	"net/http"
-	"os"
-
-	"github.com/felixge/httpsnoop"
 
 	"github.com/weblimit/weblimit/core/adapter"
 )
@@ -41,70 +36,22 @@ func (b *measuredBody) Close() error {
 // MeasureWriter returns a writer that notes when it waits for the client to read. It
 // has the methods that w has beyond those of an http.ResponseWriter.
 func MeasureWriter(work adapter.Work, w http.ResponseWriter) http.ResponseWriter {
-	return httpsnoop.Wrap(w, httpsnoop.Hooks{
-		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) {
-				work.Wait()
-				defer work.Resume()
-				next(code)
-			}
-		},
-		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(b []byte) (int, error) {
-				work.Wait()
-				defer work.Resume()
-				return next(b)
-			}
-		},
-		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() {
-				work.Wait()
-				defer work.Resume()
-				next()
-			}
-		},
-		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(src io.Reader) (int64, error) {
-				if !isFile(src) { // waiting for src is not waiting for the client
-					return io.Copy(measuredWriter{w, work}, src)
-				}
-				work.Wait()
-				defer work.Resume()
-				return next(src)
-			}
-		},
-		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
-			return func() (net.Conn, *bufio.ReadWriter, error) {
-				conn, rw, err := next()
-				if err == nil {
-					work.Forget()
-				}
-				return conn, rw, err
-			}
-		},
-	})
+	return watch(w, Measuring(work))
 }
 
-// isFile reports whether the system can send src by itself.
-func isFile(src io.Reader) bool {
-	if part, ok := src.(*io.LimitedReader); ok {
-		src = part.R
-	}
-	_, ok := src.(*os.File)
-	return ok
-}
+// Measuring returns what notes in work when a handler waits for its client to read.
+func Measuring(work adapter.Work) Watcher { return measuring{work} }
 
-// measuredWriter is an io.Writer and nothing else.
-type measuredWriter struct {
-	w    io.Writer
-	work adapter.Work
-}
+type measuring struct{ work adapter.Work }
 
-func (m measuredWriter) Write(b []byte) (int, error) {
+func (m measuring) Clock() int64 {
 	m.work.Wait()
-	defer m.work.Resume()
-	return m.w.Write(b)
+	return 0
 }
+
+func (m measuring) Wrote(int64, error) { m.work.Resume() }
+func (m measuring) Sent(int)           {}
+func (m measuring) Hijacked()          { m.work.Forget() }
 
 // Measure has next serve a request that load measures.
 func Measure(work adapter.Work, w http.ResponseWriter, r *http.Request, next http.Handler) {
