@@ -270,3 +270,11 @@ func (r *request) follow(router *chi.Mux, patterns []string) *chi.Mux {
 	}
 	return router
 }
+
+// Value implements [keyfuncs.Request].
+func (r *request) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
+	return r.Request.Value(key)
+}

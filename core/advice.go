@@ -119,7 +119,7 @@ func (a *advisor) unrouted(advised *atomic.Bool, r keyfuncs.Request, whose, what
 		return
 	}
 	remedy := "put the limiter behind the router, or on the route"
-	if adapter, ok := r.(interface{ RouteRemedy() string }); ok {
+	if adapter, ok := keyfuncs.As[keyfuncs.RouteAdvice](r); ok {
 		if remedy = adapter.RouteRemedy(); remedy == "" {
 			return
 		}

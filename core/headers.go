@@ -15,6 +15,10 @@ const (
 )
 
 // Header is a response header as [Decision.SetHeaders] needs it. http.Header is one.
+//
+// One may also have the methods Values and Add, or Del, of http.Header. With these SetHeaders reads all lines of
+// a field that another limiter has written, and removes those that no longer hold; without them it reads the
+// first line and removes nothing. So what wraps an http.Header embeds an http.Header, and not a Header.
 type Header interface {
 	Get(name string) string
 	Set(name, value string)

@@ -27,12 +27,12 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	if first {
 		a.lookAtRoutes(l, r)
 	}
-	if framework, ok := r.(interface{ FrameworkRisk() string }); ok && first && a.readsFramework {
+	if framework, ok := keyfuncs.As[keyfuncs.FrameworkAdvice](r); ok && first && a.readsFramework {
 		if risk := framework.FrameworkRisk(); risk != "" {
 			a.advise(AdviceFramework, risk)
 		}
 	}
-	if adapter, ok := r.(interface{ Unguarded() string }); ok {
+	if adapter, ok := keyfuncs.As[keyfuncs.PlaceAdvice](r); ok {
 		if problem := adapter.Unguarded(); problem != "" {
 			a.advise(AdviceUnguarded, problem)
 		}

@@ -9,19 +9,10 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// router is what a request can be whose framework knows its routes.
-type router interface {
-	// HasRoute reports whether a request can have this template. The method is "" for any.
-	HasRoute(method, template string) bool
-	// EachRoute calls yield with the routes, such as "POST /login", until it returns false. It calls it for none if
-	// the framework lists none.
-	EachRoute(yield func(route string) bool)
-}
-
 // lookAtRoutes advises if a condition names a route that the router does not have. A limit for it would never
 // apply, and nobody would notice before the attack.
 func (a *advisor) lookAtRoutes(l *Limiter, r keyfuncs.Request) {
-	in, ok := keyfuncs.Unwrap(r).(router)
+	in, ok := keyfuncs.As[keyfuncs.Router](r)
 	if !ok {
 		return
 	}
@@ -36,7 +27,7 @@ func (a *advisor) lookAtRoutes(l *Limiter, r keyfuncs.Request) {
 	a.adviseRoutes("", "Config.Bypass", in, l.bypass)
 }
 
-func (a *advisor) adviseRoutes(limit, whose string, in router, conditions []keyfuncs.Condition) {
+func (a *advisor) adviseRoutes(limit, whose string, in keyfuncs.Router, conditions []keyfuncs.Condition) {
 	for _, c := range conditions {
 		for _, written := range c.Routes() {
 			method, template, ok := strings.Cut(written, " ")

@@ -79,6 +79,9 @@ func (r *request) FrameworkIP() string { return r.c.RealIP() }
 
 // Value looks into Echo's own locals first, whose keys are strings.
 func (r *request) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
 	if name, ok := key.(string); ok {
 		if value := r.c.Get(name); value != nil {
 			return value

@@ -173,6 +173,9 @@ func (r *request) Peer() netip.Addr { return fiberhttp.Peer(r.c.Context().Remote
 
 // Value looks into the locals first.
 func (r *request) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
 	if value := r.c.Locals(key); value != nil {
 		return value
 	}

@@ -93,6 +93,9 @@ func (r request) FrameworkRisk() string {
 // Value looks into Gin's own locals first. c.Value does so for all types of keys
 // that the release of Gin in use allows.
 func (r request) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
 	if value := r.c.Value(key); value != nil {
 		return value
 	}

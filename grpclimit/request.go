@@ -101,4 +101,9 @@ func (r *request) Peer() netip.Addr {
 }
 
 // Value returns what the call's context holds.
-func (r *request) Value(key any) any { return r.ctx.Value(key) }
+func (r *request) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
+	return r.ctx.Value(key)
+}

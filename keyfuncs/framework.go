@@ -7,8 +7,8 @@ import "net/netip"
 // throughout an application that has configured these with care. The address is parsed
 // again, so that all its spellings have one key.
 //
-// It needs requests with a method FrameworkIP() string, as the adapters of chi, echo,
-// fiber and gin have. The address is unknown for other requests, and if the text is not
+// It needs requests that are a [FrameworkClient], as those of the adapters for chi, echo,
+// fiber and gin are. The address is unknown for other requests, and if the text is not
 // an address (gin reports "<nil>" on a unix socket).
 //
 // # Security
@@ -24,7 +24,7 @@ import "net/netip"
 // [Strategy.Addr]. It must not be that address.
 func Framework() Strategy {
 	return Strategy{name: "Framework", open: true, addr: func(r Request) (netip.Addr, bool) {
-		framework, ok := Unwrap(r).(interface{ FrameworkIP() string })
+		framework, ok := As[FrameworkClient](r)
 		if !ok {
 			return netip.Addr{}, false
 		}

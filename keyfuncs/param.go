@@ -1,12 +1,5 @@
 package keyfuncs
 
-// Params is implemented by a [Request] that knows the parameters of its path.
-type Params interface {
-	// Param returns a parameter as the framework gives it to the handler. It reports false
-	// if the route has no such parameter or is not known yet.
-	Param(name string) (value string, ok bool)
-}
-
 // Param limits by a parameter of the path, such as "id" of "/items/:id" or "/items/{id}". The
 // key is "param.id:42". It is hashed if the name suggests a secret or the value is long or odd
 // (see the package comment).
@@ -43,7 +36,7 @@ func Param(name string) Func {
 
 // readParam reads a parameter of the path, and trims it.
 func readParam(r Request, name string) (value string, ok bool) {
-	params, ok := Unwrap(r).(Params)
+	params, ok := As[Params](r)
 	if !ok {
 		return "", false
 	}

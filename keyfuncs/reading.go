@@ -64,12 +64,3 @@ type Reading struct {
 // Repeated names the first value that was found several times, such as "X-Items header", or
 // returns "".
 func (r *Reading) Repeated() string { return r.repeated }
-
-// Unwrap returns the adapter's own request, which may have more methods than Request: that of
-// a [Reading], or else r itself.
-func Unwrap(r Request) Request {
-	if reading, ok := r.(*Reading); ok {
-		return reading.Request
-	}
-	return r
-}

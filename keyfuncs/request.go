@@ -38,14 +38,6 @@ type Request interface {
 	// a unix socket. It never comes from a header.
 	Peer() netip.Addr
 	// Value returns what earlier middleware stored under key, in the framework's own
-	// locals or in the context, or nil.
+	// locals or in the context, or nil. See also RequestKey.
 	Value(key any) any
-}
-
-// Forks is implemented by a [Request] whose route, though known, may not be the one that
-// answers in the end: a handler of Fiber may pass the request on to the next matching
-// route, and a template may have a second spelling.
-type Forks interface {
-	// MayReach reports whether the route with this template may answer as well.
-	MayReach(template string) bool
 }

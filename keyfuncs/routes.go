@@ -85,7 +85,7 @@ func (s *routeSet) ask(r Request) Answer {
 	if allowed, ok := s.methods[template]; ok && (slices.Contains(allowed, "") || hasMethod(allowed, method)) {
 		return Yes
 	}
-	if forks, ok := Unwrap(r).(Forks); ok {
+	if forks, ok := As[Forks](r); ok {
 		return s.maybe(method, forks)
 	}
 	return No

@@ -38,6 +38,14 @@ func (r *outsideRequest) Route() (template string, known bool) {
 	return r.route, true
 }
 
+// Value implements [keyfuncs.Request].
+func (r *outsideRequest) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
+	return r.Request.Value(key)
+}
+
 // MayReach reports the pattern of a mux further out, which has matched the request, too.
 func (r *outsideRequest) MayReach(template string) bool {
 	outer, known := r.Request.Route()
@@ -114,6 +122,14 @@ var (
 	_ keyfuncs.Request = insideRequest{}
 	_ keyfuncs.Forks   = insideRequest{}
 )
+
+// Value implements [keyfuncs.Request].
+func (r insideRequest) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
+	return r.Request.Value(key)
+}
 
 // MayReach reports the routes that the handler may have if it is a router: a pattern such as "/api/"
 // covers them.

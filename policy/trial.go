@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/testclock"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // The format of tables of requests.
@@ -225,6 +226,9 @@ func (r *tableRequest) Query(name string, i int) (string, bool)  { return first(
 func (r *tableRequest) Param(name string) (string, bool)         { return first(r.params, name, 0) }
 
 func (r *tableRequest) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
 	name, ok := key.(string)
 	if !ok {
 		return nil

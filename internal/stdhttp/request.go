@@ -22,9 +22,12 @@ func Of(r *http.Request) Request { return Request{r} }
 // HTTPRequest returns the request itself.
 func (r Request) HTTPRequest() *http.Request { return r.r }
 
+// hasRequest is a request of any adapter over net/http.
+type hasRequest interface{ HTTPRequest() *http.Request }
+
 // Native returns the *http.Request of any adapter over net/http.
 func Native(r keyfuncs.Request) (*http.Request, bool) {
-	if h, ok := r.(interface{ HTTPRequest() *http.Request }); ok {
+	if h, ok := keyfuncs.As[hasRequest](r); ok {
 		return h.HTTPRequest(), true
 	}
 	return nil, false
@@ -98,4 +101,9 @@ func (r Request) Param(name string) (string, bool) {
 func (r Request) Peer() netip.Addr { return peer(r.r.RemoteAddr) }
 
 // Value returns what the request's context holds.
-func (r Request) Value(key any) any { return r.r.Context().Value(key) }
+func (r Request) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
+	return r.r.Context().Value(key)
+}

@@ -126,7 +126,7 @@ func (c *Client) describe(r keyfuncs.Request) *Request {
 	d.Cookies = read(d.Cookies, send.Cookies, r.Cookie)
 	d.Query = read(d.Query, send.Query, r.Query)
 	for _, name := range send.Params {
-		if of, ok := r.(keyfuncs.Params); ok {
+		if of, ok := keyfuncs.As[keyfuncs.Params](r); ok {
 			if value, ok := of.Param(name); ok {
 				d.Params = with(d.Params, name, value)
 			}

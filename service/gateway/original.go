@@ -133,7 +133,14 @@ func (o *original) Context() context.Context { return o.ctx.Context }
 func (o *original) Method() string           { return o.method }
 func (o *original) Path() string             { return o.path }
 func (o *original) Peer() netip.Addr         { return o.client }
-func (o *original) Value(key any) any        { return o.ctx.Context.Value(key) }
+
+// Value implements [keyfuncs.Request].
+func (o *original) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return o
+	}
+	return o.ctx.Context.Value(key)
+}
 
 // Route returns no route: it is known only behind the gateway.
 func (o *original) Route() (template string, known bool) { return "", false }

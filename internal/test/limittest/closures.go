@@ -73,6 +73,24 @@ var closures = []struct {
 		equal(e, "allowed without a key", s.get("/").status < 400, false)
 		e.passes("with a key", s.get("/", with("X-Tenant", "a")))
 	}},
+	{"what wraps a request by embedding it is the same request", func(e *env, c Closures) {
+		item, routes := c.Param("item", "id"), keyfuncs.Routes("/items/:id", "/items/{id}")
+		same := keyfuncs.Matches(func(r keyfuncs.Request) bool {
+			wrapped := struct{ keyfuncs.Request }{r}
+			var keys [2]string
+			for i, r := range []keyfuncs.Request{r, wrapped} {
+				key, _ := item.Append(nil, r)
+				addr, _ := keyfuncs.Framework().Addr(r)
+				keys[i] = fmt.Sprint(string(key), keyfuncs.ParamOf(r, "id"), routes.Ask(r), addr, has[keyfuncs.Router](r),
+					has[keyfuncs.Forks](r), has[keyfuncs.RouteAdvice](r), has[keyfuncs.PlaceAdvice](r), has[keyfuncs.FrameworkAdvice](r))
+			}
+			equal(e, "a wrapped request", keys[1], keys[0])
+			return keys[0] == keys[1] && strings.HasPrefix(keys[0], "item:7")
+		})
+		s := e.serve(App{Routes: []Route{{Method: "GET", Path: "/items/{id}", Layers: e.layer(all("same", 1).When(same)), Handle: hello}}})
+		e.passes("first", s.get("/items/7"))
+		e.denied("second", s.get("/items/7"))
+	}},
 	{"a closure over the framework's request is a condition", func(e *env, c Closures) {
 		store := e.counting()
 		s := e.serve(App{Layers: e.configured(core.Config{
@@ -153,6 +171,9 @@ var closures = []struct {
 // outside is a request of no adapter.
 type outside struct{ keyfuncs.Request }
 
+// Value returns nothing: no adapter has made the request.
+func (outside) Value(any) any { return nil }
+
 // StdClosures returns the closures of an adapter whose Key and Matches take an *http.Request.
 func StdClosures(
 	key func(string, func(*http.Request) string) keyfuncs.Func, matches func(func(*http.Request) bool) keyfuncs.Condition,
@@ -169,4 +190,10 @@ func StdClosures(
 			return matches(func(r *http.Request) bool { return r.Header.Get(name) != "" })
 		},
 	}
+}
+
+// has reports whether a request is a T.
+func has[T any](r keyfuncs.Request) bool {
+	_, ok := keyfuncs.As[T](r)
+	return ok
 }

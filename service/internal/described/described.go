@@ -81,6 +81,9 @@ func (r *Request) Peer() netip.Addr { return r.PeerAddr }
 
 // Value implements [keyfuncs.Request].
 func (r *Request) Value(key any) any {
+	if key == (keyfuncs.RequestKey{}) {
+		return r
+	}
 	name, ok := key.(string)
 	if !ok {
 		return nil
