@@ -37,8 +37,8 @@ func (f fast) Handle(method, path string, h Handler, middleware ...any) {
 	chain := append(Each[fiber.Handler](middleware), func(c *fiber.Ctx) error {
 		var failure error
 		err := adaptor.HTTPHandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			for name, value := range c.AllParams() {
-				r.SetPathValue(name, value)
+			for _, name := range c.Route().Params {
+				r.SetPathValue(name, c.Params(name))
 			}
 			failure = h(w, r)
 		})(c)
