@@ -105,7 +105,7 @@ const completionTime = 2 * time.Second
 // password. Names are letters, digits and . _ -; what is not comes from no weblimit and could be
 // meant for the shell.
 func (a *app) limitNames(ctx context.Context) []string {
-	a.timeout, a.in = completionTime, nil
+	a.timeout.Duration, a.in = completionTime, nil
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	to, err := a.connect(ctx)

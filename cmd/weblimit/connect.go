@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
-	"os"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/settings"
 )
 
 // connection is something to ask: the API of package inspect, served by an application, or by this
@@ -29,25 +27,27 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	security, err := a.tls()
-	if err != nil {
-		return nil, err
-	}
 	if t.page != nil {
+		files := settings.TLS{CA: string(a.page.caCert), Cert: string(a.page.cert), Key: string(a.page.key)}
+		files.CAFlag, files.PairFlags = "--cacert", "--cert and --key"
+		security, err := files.Config()
+		if err != nil {
+			return nil, usageError{err}
+		}
 		transport := pageTransport(security)
 		return &connection{
-			api:   newClient(t.page, t.user, t.password, transport, a.timeout),
+			api:   newClient(t.page, t.user, t.password, transport, a.timeout.Duration),
 			where: t.page.Redacted(), close: transport.CloseIdleConnections,
 		}, nil
 	}
-	rdb, err := a.redisClient(t, security)
+	rdb, err := redisClient(t.redis)
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{where: "Redis at " + t.redis.Redacted(), close: func() { _ = rdb.Close() }}
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	c := &connection{where: "Redis at " + t.redis.URL.Redacted(), close: func() { _ = rdb.Close() }}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout.Duration)
 	defer cancel()
-	if c.redis, err = openDirect(ctx, rdb, a.keyPrefix(), a.timeout); err != nil {
+	if c.redis, err = openDirect(ctx, rdb, a.keyPrefix(), a.timeout.Duration); err != nil {
 		c.close()
 		return nil, fmt.Errorf("%s: %w", c.where, err)
 	}
@@ -56,42 +56,12 @@ func (a *app) connect(ctx context.Context) (*connection, error) {
 		_ = rdb.Close()
 	}
 	// Listing blocks takes as long as Redis has keys.
-	c.api = newClient(localPage, "", "", c.redis, 6*a.timeout)
+	c.api = newClient(localPage, "", "", c.redis, 6*a.timeout.Duration)
 	c.api.amend = c.redis.amend
 	if c.redis.note != "" {
 		(&show.Out{W: a.err}).Line(show.Plain, "weblimit: "+c.redis.note)
 	}
 	return c, nil
-}
-
-// tls returns how to trust servers, or nil for the defaults.
-func (a *app) tls() (*tls.Config, error) {
-	security := &tls.Config{MinVersion: tls.VersionTLS12}
-	file := a.caCert
-	if file == "" {
-		file = a.env("WEBLIMIT_CACERT")
-	}
-	if file != "" {
-		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
-		if err != nil {
-			return nil, fmt.Errorf("--cacert: %w", err)
-		}
-		security.RootCAs = x509.NewCertPool()
-		if !security.RootCAs.AppendCertsFromPEM(text) {
-			return nil, usagef("--cacert: the file has no certificate in PEM")
-		}
-	}
-	if (a.cert == "") != (a.key == "") {
-		return nil, usagef("--cert and --key belong together")
-	}
-	if a.cert != "" {
-		pair, err := tls.LoadX509KeyPair(a.cert, a.key)
-		if err != nil {
-			return nil, fmt.Errorf("--cert and --key: %w", err)
-		}
-		security.Certificates = []tls.Certificate{pair}
-	}
-	return security, nil
 }
 
 // isLoopback reports whether a host is this machine, whatever name servers say.

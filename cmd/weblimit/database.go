@@ -12,12 +12,13 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redisclient"
 	"github.com/weblimit/weblimit/quota"
 )
 
-// database are the flags of PostgreSQL.
+// database are the flags of the book.
 type database struct {
-	url, passwordFile, schema string
+	schema string
 }
 
 // ledger is an attached book, and where it is.
@@ -33,28 +34,24 @@ type use struct{ writes, redis bool }
 
 // open attaches to the book.
 func (a *app) open(ctx context.Context, d *database, use use) (*ledger, error) {
-	config, err := a.poolConfig(d)
+	config, err := a.poolConfig()
 	if err != nil {
 		return nil, err
 	}
 	l := &ledger{where: fmt.Sprintf("PostgreSQL at %s/%s", config.ConnConfig.Host, config.ConnConfig.Database), close: func() {}}
-	book := quota.Config{Timeout: a.timeout, Schema: cmp.Or(d.schema, a.env("WEBLIMIT_SCHEMA"))}
+	book := quota.Config{Timeout: a.timeout.Duration, Schema: cmp.Or(d.schema, a.env("WEBLIMIT_SCHEMA"))}
 	if use.redis {
-		t, err := a.redisTarget()
+		server, err := a.redisOfBook()
 		if err != nil {
 			return nil, err
 		}
-		security, err := a.tls()
-		if err != nil {
-			return nil, err
-		}
-		rdb, err := a.redisClient(t, security)
+		rdb, err := redisClient(server)
 		if err != nil {
 			return nil, err
 		}
 		s := redisstore.New(rdb, redisstore.Config{Prefix: a.keyPrefix(), DenialCache: redisstore.DenialCache{Disabled: true}})
 		s.OnEvent(func(core.Event) {}) // each answer has its own error
-		book.Store, l.redis, l.close = s, "Redis at "+t.redis.Redacted(), func() { _ = rdb.Close() }
+		book.Store, l.redis, l.close = s, "Redis at "+server.URL.Redacted(), func() { _ = rdb.Close() }
 	}
 	if !use.writes {
 		config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
@@ -72,7 +69,7 @@ func (a *app) open(ctx context.Context, d *database, use use) (*ledger, error) {
 	}
 	rest := l.close
 	l.close = func() {
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.timeout)
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.timeout.Duration)
 		defer cancel()
 		_ = l.Close(within) // what a repair has to write is written before
 		pool.Close()
@@ -86,7 +83,7 @@ func (l *ledger) attach(ctx context.Context, a *app, config *pgxpool.Config, boo
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, a.timeout)
+	within, cancel := context.WithTimeout(ctx, a.timeout.Duration)
 	defer cancel()
 	if l.Book, err = quota.Attach(within, pool, book); err != nil {
 		pool.Close()
@@ -95,34 +92,19 @@ func (l *ledger) attach(ctx context.Context, a *app, config *pgxpool.Config, boo
 	return pool, nil
 }
 
-// poolConfig reads flags and environment. Its errors don't repeat the URL, which may hold a password.
-func (a *app) poolConfig(d *database) (*pgxpool.Config, error) {
-	if a.timeout < minTimeout || a.timeout > maxTimeout {
-		return nil, errTimeout(a.timeout)
+// poolConfig returns how to connect to the PostgreSQL of --postgres.
+func (a *app) poolConfig() (*pgxpool.Config, error) {
+	if a.postgres.URL == "" {
+		return nil, usagef("nobody to ask: set --postgres (WEBLIMIT_POSTGRES) to the PostgreSQL of the application's quota.Book")
 	}
-	text := cmp.Or(d.url, a.env("WEBLIMIT_DATABASE_URL"))
-	if text == "" {
-		return nil, usagef("nobody to ask: set --database-url (WEBLIMIT_DATABASE_URL) to the PostgreSQL of the application's quota.Book")
-	}
-	return a.poolConfigOf(urlSource{"--database-url", text, d.url != "", d.passwordFile, "WEBLIMIT_DATABASE_PASSWORD_FILE"})
+	return a.poolConfigOf("--postgres", string(a.postgres.URL))
 }
 
-// urlSource is the URL of a PostgreSQL, from a flag or its variable, and where its password is.
-type urlSource struct {
-	flag, text   string
-	byFlag       bool
-	passwordFile string // of a flag
-	passwordEnv  string // the variable with another one
-}
-
-func (a *app) poolConfigOf(from urlSource) (*pgxpool.Config, error) {
-	flag, text, byFlag := from.flag, from.text, from.byFlag
-	u, err := readURL(flag, text, byFlag, "postgres", "postgresql")
+// poolConfigOf returns how to connect to a PostgreSQL. Its errors don't repeat the URL, which may hold a password.
+func (a *app) poolConfigOf(flag, text string) (*pgxpool.Config, error) {
+	password, err := a.postgres.Password(flag, text, a.input)
 	if err != nil {
-		return nil, err
-	}
-	if q := u.Query(); byFlag && (q.Has("password") || q.Has("sslpassword")) {
-		return nil, errPasswordShown(flag, passwordInstead(flag, u.Scheme))
+		return nil, usageError{err}
 	}
 	config, err := pgxpool.ParseConfig(text)
 	if err != nil {
@@ -132,14 +114,11 @@ func (a *app) poolConfigOf(from urlSource) (*pgxpool.Config, error) {
 		}
 		return nil, usagef("%s: %w", flag, withoutURL(err))
 	}
-	file := cmp.Or(from.passwordFile, a.env(from.passwordEnv))
-	if _, has := u.User.Password(); file != "" && (!has || from.passwordFile != "") {
-		if config.ConnConfig.Password, err = a.readPassword(file); err != nil {
-			return nil, err
-		}
+	if password != "" {
+		config.ConnConfig.Password = password
 	}
 	config.MaxConns = 2
-	config.ConnConfig.ConnectTimeout = a.timeout
+	config.ConnConfig.ConnectTimeout = a.timeout.Duration
 	config.ConnConfig.RuntimeParams["application_name"] = "weblimit"
 	return config, nil
 }
@@ -152,19 +131,10 @@ func withoutURL(err error) error {
 	return err
 }
 
-// redisTarget is the Redis of a command that asks nothing else.
-func (a *app) redisTarget() (*target, error) {
-	if a.url != "" {
-		return nil, usagef("this compares Redis with PostgreSQL, and asks no page: set --redis (WEBLIMIT_REDIS) instead of --url")
+// redisOfBook is the Redis of a command that compares it with PostgreSQL.
+func (a *app) redisOfBook() (redisclient.Server, error) {
+	if a.redis.URL == "" {
+		return redisclient.Server{}, usagef("this compares Redis with PostgreSQL: set --redis (WEBLIMIT_REDIS)")
 	}
-	rdb := cmp.Or(a.redis, a.env("WEBLIMIT_REDIS"))
-	if rdb == "" {
-		return nil, usagef("this compares Redis with PostgreSQL: set --redis (WEBLIMIT_REDIS)")
-	}
-	u, err := readURL("--redis", rdb, a.redis != "", "redis", "rediss", "unix")
-	if err != nil {
-		return nil, err
-	}
-	t := &target{redis: u}
-	return t, a.credentials(t)
+	return a.redisServer("--redis", string(a.redis.URL))
 }

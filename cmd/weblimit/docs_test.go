@@ -116,7 +116,7 @@ func TestDocsNameAllCommandsAndFlags(t *testing.T) {
 	text := must.Get(os.ReadFile(page))(t)
 	source := must.Get(os.ReadFile("main.go"))(t)
 	help := call{}.ok(t, "--help")
-	for _, name := range []string{"top", "peek", "explain", "reset", "block", "unblock", "blocks", "suggest", "quota", "bench-redis"} {
+	for _, name := range []string{"top", "peek", "explain", "reset", "block", "unblock", "blocks", "suggest", "quota"} {
 		wantsOne(t, string(text), name)
 		wants(t, string(source), "//	weblimit "+name)
 		wants(t, help, "\n  "+name+" ")

@@ -100,7 +100,7 @@ the present number.`,
 			switch {
 			case err != nil:
 				return err
-			case a.json:
+			case bool(a.json):
 				return a.writeJSON(raw)
 			}
 			writeSuggestions(a.text, &answer)

@@ -19,7 +19,6 @@
 //	weblimit policy publish FILE      give a file to a fleet, in Redis or PostgreSQL
 //	weblimit policy rollback          give a fleet the release before again
 //	weblimit policy log               who has published what, and when; also status, get
-//	weblimit bench-redis              how many checks a Redis decides
 //	weblimit version
 //	weblimit completion SHELL         completion for bash, zsh, fish and powershell
 //
@@ -30,7 +29,7 @@
 //
 //	export WEBLIMIT_REDIS=rediss://redis.example.com:6379
 //
-//	export WEBLIMIT_DATABASE_URL=postgres://ops@db.example.com/app?sslmode=verify-full
+//	export WEBLIMIT_POSTGRES=postgres://ops@db.example.com/app?sslmode=verify-full
 //
 // Exit codes: 0 all is well; 1 an error; 2 a mistake in how it was called; 3 peek and explain: the
 // client is denied or blocked now; quota reconcile and quota notices --dead: somebody should look;

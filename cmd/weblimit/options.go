@@ -1,205 +1,204 @@
 package main
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
-	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redisclient"
+	"github.com/weblimit/weblimit/internal/settings"
 )
 
-// options are the flags of all commands. Where a flag is not set, its environment variable counts.
+// options are the settings of all commands: each is a flag, and where that is not set a variable. Those of Redis and
+// PostgreSQL are the service's, too.
 type options struct {
-	url          string
-	user         string
-	passwordFile string
-	insecureHTTP bool
+	set      settings.Set
+	page     pageOptions
+	redis    redisclient.Settings
+	postgres settings.Postgres
+	timeout  settings.Duration
+	json     settings.Bool
 
-	redis    string
-	cluster  bool
-	sentinel string
-	prefix   string
-
-	caCert, cert, key string
-
-	timeout time.Duration
-	json    bool
+	isRead bool
 }
 
-func (a *app) addFlags(flags *pflag.FlagSet) {
-	o := &a.options
-	flags.StringVar(&o.url, "url", "", "the application's page, https://host/ops/limits ($WEBLIMIT_URL)")
-	flags.StringVar(&o.redis, "redis", "", "straight on this Redis instead: redis://host:6379/0, rediss:// for TLS, unix:///path ($WEBLIMIT_REDIS)")
-	flags.BoolVar(&o.cluster, "cluster", false, "the Redis is a Cluster; further nodes as ?addr=host:port")
-	flags.StringVar(&o.sentinel, "sentinel-master", "", "the address is that of a Sentinel, which knows the master of this name; further Sentinels as ?addr=host:port")
-	flags.StringVar(&o.prefix, "prefix", "", "redisstore.Config.Prefix of the application ($WEBLIMIT_PREFIX, "+redisstore.DefaultPrefix+")")
-	flags.StringVar(&o.user, "user", "", "user name for the page or for Redis ($WEBLIMIT_USER)")
-	flags.StringVar(&o.passwordFile, "password-file", "", "file with the password, - for standard input ($WEBLIMIT_PASSWORD_FILE, or the password in $WEBLIMIT_PASSWORD)")
-	flags.BoolVar(&o.insecureHTTP, "insecure-http", false, "send the password over http:// to a host that is not this one")
-	flags.StringVar(&o.caCert, "cacert", "", "PEM file of certificate authorities to trust instead of the system's ($WEBLIMIT_CACERT)")
-	flags.StringVar(&o.cert, "cert", "", "PEM file with a client certificate")
-	flags.StringVar(&o.key, "key", "", "PEM file with the key of --cert")
-	flags.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long one question may take, from 100ms to 1m")
-	flags.BoolVar(&o.json, "json", false, "print JSON, with keys exactly as they are")
-}
-
-// target is where to ask.
-type target struct {
-	page     *url.URL // nil for Redis
-	redis    *url.URL
-	user     string
-	password string
-}
-
-// target reads flags and environment. A password is never taken from a flag: everybody on the machine
-// can read those.
-func (a *app) target() (*target, error) {
-	o := &a.options
-	page, rdb := o.url, o.redis
-	if page == "" && rdb == "" {
-		page, rdb = a.env("WEBLIMIT_URL"), a.env("WEBLIMIT_REDIS")
-		if page != "" && rdb != "" {
-			return nil, usagef("both WEBLIMIT_URL and WEBLIMIT_REDIS are set: choose with --url or --redis")
-		}
-	}
-	if o.timeout < minTimeout || o.timeout > maxTimeout {
-		return nil, errTimeout(o.timeout)
-	}
-	var t target
-	var err error
-	switch {
-	case page != "" && rdb != "":
-		return nil, usagef("--url and --redis exclude each other")
-	case page != "":
-		t.page, err = readURL("--url", page, o.url != "", "http", "https")
-		if err == nil && (t.page.RawQuery != "" || t.page.Fragment != "") {
-			err = usagef("--url must be that of the page, without ? and #")
-		}
-	case rdb != "":
-		t.redis, err = readURL("--redis", rdb, o.redis != "", "redis", "rediss", "unix")
-	default:
-		return nil, usagef("nobody to ask: set --url (WEBLIMIT_URL) to the application's page, or --redis (WEBLIMIT_REDIS)")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &t, a.credentials(&t)
-}
-
-// The bounds of --timeout.
+// The groups of settings. Those of PostgreSQL are flags of the commands that ask it.
 const (
-	minTimeout = 100 * time.Millisecond
-	maxTimeout = time.Minute
+	ofPage     = "Page"
+	ofRedis    = "Redis"
+	ofPostgres = "PostgreSQL"
+	ofAll      = "All"
 )
 
-func errTimeout(d time.Duration) error {
-	return usagef("--timeout must be from %v to %v, got %v", minTimeout, lasting(maxTimeout), d)
+// pageOptions are the settings of the page of an application.
+type pageOptions struct {
+	url                          settings.String
+	user, password, passwordFile settings.String
+	insecureHTTP                 settings.Bool
+	caCert, cert, key            settings.String
 }
 
-func errPasswordShown(flag, instead string) error {
-	return usagef("%s has a password, which everybody on this machine can see in the list of processes: set %s", flag, instead)
+func (p *pageOptions) add(g settings.Group) {
+	g.URL("url", &p.url, "WEBLIMIT_PASSWORD or --password-file", "the application's page, https://host/ops/limits ($WEBLIMIT_URL)")
+	g.Add("user", &p.user, "", "user name for the page ($WEBLIMIT_USER)")
+	g.Secret("password", &p.password, "password for the page")
+	g.Add("password-file", &p.passwordFile, "", "file with the password for the page, - for standard input ($WEBLIMIT_PASSWORD_FILE, or the password in $WEBLIMIT_PASSWORD)")
+	g.Add("insecure-http", &p.insecureHTTP, "false", "send the password over http:// to a host that is not this one")
+	g.Add("cacert", &p.caCert, "", "PEM file of certificate authorities to trust for the page instead of the system's ($WEBLIMIT_CACERT)")
+	g.Add("cert", &p.cert, "", "PEM file with a client certificate for the page")
+	g.Add("key", &p.key, "", "PEM file with the key of --cert")
 }
 
-// readURL reads a URL. Its errors don't repeat it: it may hold a password.
-func readURL(flag, text string, byFlag bool, schemes ...string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		if inner := (*url.Error)(nil); errors.As(err, &inner) {
-			err = inner.Err
+// addSettings makes the settings, and adds the flags that all commands have.
+func (a *app) addSettings(flags *pflag.FlagSet) {
+	o := &a.options
+	o.page.add(o.set.Group(ofPage))
+	o.redis.Add(o.set.Group(ofRedis), &o.set)
+	o.postgres.Add(o.set.Group(ofPostgres), "that the application's quota.Book is in")
+	o.timeout = settings.Duration{Min: 100 * time.Millisecond, Max: time.Minute}
+	o.set.Group(ofAll).Add("timeout", &o.timeout, "10s", "how long one question may take, from 100ms to 1m")
+	o.set.Group(ofAll).Add("json", &o.json, "false", "print JSON, with keys exactly as they are")
+	for former, name := range map[string]string{
+		"cluster": "redis-cluster", "sentinel-master": "redis-sentinel-master",
+		"database-url": "postgres", "database-password-file": "postgres-password-file",
+	} {
+		o.set.Renamed(former, name)
+	}
+	a.addFlags(flags, ofPage, ofRedis, ofAll)
+}
+
+// addFlags adds the flags of groups. Those of secrets are there to be refused.
+func (a *app) addFlags(flags *pflag.FlagSet, groups ...string) {
+	flags.AddGoFlagSet(a.set.Flags(groups...))
+	flags.VisitAll(func(f *pflag.Flag) {
+		if s := a.set.ByName(f.Name); s != nil {
+			f.Hidden = s.EnvOnly
 		}
-		return nil, usagef("%s is no URL: %w", flag, err)
-	}
-	known := false
-	for _, s := range schemes {
-		known = known || u.Scheme == s
-	}
-	if !known || u.Host == "" && u.Scheme != "unix" && !strings.HasPrefix(u.Scheme, "postgres") || u.Opaque != "" {
-		return nil, usagef("%s must begin with %s", flag, strings.Join(schemes, ":// or ")+"://")
-	}
-	if _, has := u.User.Password(); has && byFlag {
-		return nil, errPasswordShown(flag, passwordInstead(flag, u.Scheme))
-	}
-	return u, nil
+	})
 }
 
-// passwordInstead says where the password of a URL belongs.
-func passwordInstead(flag, scheme string) string {
-	switch {
-	case flag == "--database-url":
-		return "PGPASSWORD, PGPASSFILE or --database-password-file"
-	case strings.HasPrefix(scheme, "postgres"):
-		return "PGPASSWORD, PGPASSFILE or --password-file"
+// flagError says what is wrong with flags, some of which have had other names.
+func (a *app) flagError(c *cobra.Command, err error) error {
+	if of, ok := err.(interface{ GetSpecifiedName() string }); ok && c.Flags().Lookup(of.GetSpecifiedName()) != nil { //nolint:errorlint // as pflag returns it
+		return err
 	}
-	return "WEBLIMIT_PASSWORD or --password-file"
+	return a.set.FlagError(err)
 }
 
-// credentials finds the user and the password, and takes both out of the URLs.
-func (a *app) credentials(t *target) error {
-	u := cmp.Or(t.page, t.redis)
-	t.user = cmp.Or(a.user, u.User.Username(), a.env("WEBLIMIT_USER"))
-	t.password, _ = u.User.Password()
-	u.User = nil
-	file := cmp.Or(a.passwordFile, a.env("WEBLIMIT_PASSWORD_FILE"))
-	switch {
-	case a.passwordFile == "" && t.password == "" && a.env("WEBLIMIT_PASSWORD") != "":
-		t.password = a.env("WEBLIMIT_PASSWORD")
-	case file != "" && (t.password == "" || a.passwordFile != ""):
-		var err error
-		if t.password, err = a.readPassword(file); err != nil {
-			return err
-		}
-	case t.user != "" && t.password == "" && a.in != nil && term.IsTerminal(int(a.in.Fd())):
-		_, _ = fmt.Fprint(a.err, "Password: ")
-		text, err := term.ReadPassword(int(a.in.Fd()))
-		_, _ = fmt.Fprintln(a.err)
-		if err != nil {
-			return fmt.Errorf("the password can't be read: %w", err)
-		}
-		t.password = string(text)
-	}
-	if t.user != "" && t.password == "" {
-		return usagef("there is a user and no password: set WEBLIMIT_PASSWORD or --password-file")
-	}
-	if t.page == nil || t.password == "" {
+// read reads the settings, once: completion asks before a command runs.
+func (a *app) read() error {
+	if a.isRead {
 		return nil
 	}
-	if t.user == "" {
-		return usagef("there is a password and no user: set --user (WEBLIMIT_USER)")
+	a.isRead = true
+	if err := a.set.Read(a.env, nil); err != nil {
+		return usageError{err}
 	}
-	if t.page.Scheme == "http" && !isLoopback(t.page.Hostname()) && !a.insecureHTTP {
+	return nil
+}
+
+// target is where to ask: a page, or Redis.
+type target struct {
+	page           *url.URL // nil for Redis
+	user, password string   // for the page
+	redis          redisclient.Server
+}
+
+// target returns where flags and environment say to ask. A flag wins.
+func (a *app) target() (*target, error) {
+	if err := a.read(); err != nil {
+		return nil, err
+	}
+	page, rdb := a.page.url, a.redis.URL
+	byFlag := func(name string) bool { return a.set.From(name) == settings.Flag }
+	switch {
+	case page == "" && rdb == "":
+		return nil, usagef("nobody to ask: set --url (WEBLIMIT_URL) to the application's page, or --redis (WEBLIMIT_REDIS)")
+	case page != "" && rdb != "" && byFlag("url") && byFlag("redis"):
+		return nil, usagef("--url and --redis exclude each other")
+	case page != "" && rdb != "" && byFlag("url") == byFlag("redis"):
+		return nil, usagef("both WEBLIMIT_URL and WEBLIMIT_REDIS are set: choose with --url or --redis")
+	case page != "" && (rdb == "" || byFlag("url")):
+		return a.pageTarget()
+	}
+	server, err := a.redisServer("--redis", string(rdb))
+	return &target{redis: server}, err
+}
+
+// pageTarget returns the page to ask.
+func (a *app) pageTarget() (*target, error) {
+	if err := a.noFlags(ofRedis, "Redis, and a page is asked"); err != nil {
+		return nil, err
+	}
+	u, err := settings.ReadURL("--url", string(a.page.url), "http", "https")
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		return nil, usagef("--url must be that of the page, without ? and #")
+	}
+	t := &target{page: u}
+	return t, a.credentials(t)
+}
+
+// noFlags refuses flags that would do nothing. Variables may be set for other commands.
+func (a *app) noFlags(group, of string) error {
+	for _, s := range a.set.All() {
+		if s.Group == group && s.Origin() == settings.Flag {
+			return usagef("--%s is for %s", s.Name, of)
+		}
+	}
+	return nil
+}
+
+// credentials finds the user and the password of a page, and takes both out of the URL.
+func (a *app) credentials(t *target) (err error) {
+	t.user = t.page.User.Username()
+	t.password, _ = t.page.User.Password()
+	t.page.User = nil
+	if t.user == "" || a.set.From("user") == settings.Flag && a.page.user != "" {
+		t.user = string(a.page.user)
+	}
+	fileByFlag := a.set.From("password-file") == settings.Flag
+	switch {
+	case !fileByFlag && t.password == "" && a.page.password != "":
+		t.password = string(a.page.password)
+	case a.page.passwordFile != "" && (t.password == "" || fileByFlag):
+		if t.password, err = settings.ReadPassword(string(a.page.passwordFile), a.input); err != nil {
+			return err
+		}
+	case t.user != "" && t.password == "":
+		if t.password, err = a.askPassword(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case t.user != "" && t.password == "":
+		return usagef("there is a user and no password: set WEBLIMIT_PASSWORD or --password-file")
+	case t.password == "":
+		return nil
+	case t.user == "":
+		return usagef("there is a password and no user: set --user (WEBLIMIT_USER)")
+	case t.page.Scheme == "http" && !isLoopback(t.page.Hostname()) && !bool(a.page.insecureHTTP):
 		return usagef("http:// would send the password where others can read it: use https://, or --insecure-http if nobody can listen")
 	}
 	return nil
 }
 
-// maxPassword bounds a file with a password.
-const maxPassword = 4096
-
-func (a *app) readPassword(file string) (string, error) {
-	from := a.input
-	if file != "-" {
-		f, err := os.Open(file) //nolint:gosec // the operator names it
-		if err != nil {
-			return "", fmt.Errorf("the password can't be read: %w", err)
-		}
-		defer f.Close()
-		from = f
+// askPassword asks whoever sits at a terminal; elsewhere it returns "".
+func (a *app) askPassword() (string, error) {
+	if a.in == nil || !term.IsTerminal(int(a.in.Fd())) {
+		return "", nil
 	}
-	text, err := io.ReadAll(io.LimitReader(from, maxPassword+1))
+	_, _ = fmt.Fprint(a.err, "Password: ")
+	text, err := term.ReadPassword(int(a.in.Fd()))
+	_, _ = fmt.Fprintln(a.err)
 	if err != nil {
 		return "", fmt.Errorf("the password can't be read: %w", err)
 	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" || len(text) > maxPassword || strings.ContainsAny(password, "\r\n") {
-		return "", errors.New("the file of the password must hold one line, the password")
-	}
-	return password, nil
+	return string(text), nil
 }

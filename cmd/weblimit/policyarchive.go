@@ -15,20 +15,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/settings"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/pgsource"
 	"github.com/weblimit/weblimit/policy/redissource"
 )
 
 // archiveFlags say where a fleet's policy file is.
+
+// archiveFlags say where a fleet's policy file is.
 type archiveFlags struct {
 	to, name, schema string
 }
 
-func (f *archiveFlags) add(c *cobra.Command) {
+func (f *archiveFlags) add(a *app, c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.to, "to", "", "where the fleet's policy file is: redis://host:6379/0, rediss://, unix:// or postgres://user@host/database ($WEBLIMIT_POLICY_TO, or what weblimitd decides by: $WEBLIMIT_POLICY)")
 	flags.StringVar(&f.name, "name", "limits", "the key in Redis, or the name in PostgreSQL ($WEBLIMIT_POLICY_NAME)")
+	flags.AddGoFlagSet(a.set.Flags(ofPostgres))
 	flags.StringVar(&f.schema, "schema", "", "pgsource.Config.Schema of the application ("+pgsource.DefaultSchema+")")
 }
 
@@ -55,31 +59,28 @@ func (a *app) openArchive(ctx context.Context, c *cobra.Command, f *archiveFlags
 	if name == "" {
 		return nil, usagef("--name must not be empty")
 	}
-	if a.timeout < minTimeout || a.timeout > maxTimeout {
-		return nil, errTimeout(a.timeout)
+	if f.to != "" {
+		if err := settings.RefusePassword("--to", f.to, "it in WEBLIMIT_POLICY_TO, or WEBLIMIT_REDIS_PASSWORD, PGPASSWORD or PGPASSFILE"); err != nil {
+			return nil, usageError{err}
+		}
 	}
 	scheme, _, _ := strings.Cut(text, ":")
 	if scheme == "postgres" || scheme == "postgresql" {
 		return a.openPolicyTable(ctx, text, name, f)
 	}
-	u, err := readURL("--to", text, f.to != "", "redis", "rediss", "unix", "postgres")
+	if !strings.HasPrefix(scheme, "redis") && scheme != "unix" {
+		return nil, usagef("--to must begin with redis:// or rediss:// or unix:// or postgres://")
+	}
+	server, err := a.redisServer("--to", text)
 	if err != nil {
 		return nil, err
 	}
-	t := &target{redis: u}
-	if err := a.credentials(t); err != nil {
-		return nil, err
-	}
-	security, err := a.tls()
-	if err != nil {
-		return nil, err
-	}
-	rdb, err := a.redisClient(t, security)
+	rdb, err := redisClient(server)
 	if err != nil {
 		return nil, err
 	}
 	return &archive{
-		Archive: redissource.New(rdb, name), where: fmt.Sprintf("%q in Redis at %s", name, t.redis.Redacted()),
+		Archive: redissource.New(rdb, name), where: fmt.Sprintf("%q in Redis at %s", name, server.URL.Redacted()),
 		close: func() { _ = rdb.Close() },
 	}, nil
 }
@@ -97,9 +98,9 @@ func (a *app) archiveOfTheService(name string, named bool) (to, key string, err 
 	case strings.HasPrefix(key, "//"):
 		return "", "", usagef("WEBLIMIT_POLICY is what weblimitd decides by, a file, redis:KEY or postgres:NAME: set WEBLIMIT_POLICY_TO to the URL")
 	case kind == "redis" && key != "":
-		to, server = cmp.Or(a.redis, a.env("WEBLIMIT_REDIS")), "WEBLIMIT_REDIS"
+		to, server = string(a.redis.URL), "WEBLIMIT_REDIS"
 	case kind == "postgres" && key != "":
-		to, server = a.env("WEBLIMIT_POSTGRES"), "WEBLIMIT_POSTGRES"
+		to, server = string(a.postgres.URL), "WEBLIMIT_POSTGRES"
 	default:
 		return "", "", usagef("where to? WEBLIMIT_POLICY names a file, which nobody publishes: set --to (WEBLIMIT_POLICY_TO) to the Redis or PostgreSQL that the fleet follows")
 	}
@@ -113,12 +114,12 @@ func (a *app) archiveOfTheService(name string, named bool) (to, key string, err 
 }
 
 func (a *app) openPolicyTable(ctx context.Context, url, name string, f *archiveFlags) (*archive, error) {
-	config, err := a.poolConfigOf(urlSource{"--to", url, f.to != "", a.passwordFile, "WEBLIMIT_PASSWORD_FILE"})
+	config, err := a.poolConfigOf("--to", url)
 	if err != nil {
 		return nil, err
 	}
-	settings := pgsource.Config{Schema: f.schema}
-	if _, err := pgsource.SQL(settings); err != nil {
+	table := pgsource.Config{Schema: f.schema}
+	if _, err := pgsource.SQL(table); err != nil {
 		return nil, usagef("--schema: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -126,7 +127,7 @@ func (a *app) openPolicyTable(ctx context.Context, url, name string, f *archiveF
 		return nil, err
 	}
 	return &archive{
-		Archive: pgsource.New(pool, name, settings), pool: pool, close: pool.Close,
+		Archive: pgsource.New(pool, name, table), pool: pool, close: pool.Close,
 		where: fmt.Sprintf("%q in PostgreSQL at %s/%s", name, config.ConnConfig.Host, config.ConnConfig.Database),
 	}, nil
 }

@@ -80,7 +80,7 @@ fewer if they are large.`,
 			return nil
 		},
 	}
-	f.add(c)
+	f.add(a, c)
 	return c
 }
 
@@ -139,7 +139,7 @@ Which version each process decides by is in weblimit top, and in the metric webl
 			return nil
 		},
 	}
-	f.add(c)
+	f.add(a, c)
 	return c
 }
 
@@ -174,7 +174,7 @@ func (a *app) policyGetCommand() *cobra.Command {
 			return err
 		},
 	}
-	f.add(c)
+	f.add(a, c)
 	return c
 }
 

@@ -23,8 +23,8 @@ type publishing struct {
 	after      int64
 }
 
-func (p *publishing) add(c *cobra.Command) {
-	p.archiveFlags.add(c)
+func (p *publishing) add(a *app, c *cobra.Command) {
+	p.archiveFlags.add(a, c)
 	flags := c.Flags()
 	flags.StringVar(&p.by, "by", "", "who publishes, for the log ($WEBLIMIT_BY, user@host)")
 	flags.StringVar(&p.note, "note", "", "why, for the log")
@@ -82,7 +82,7 @@ The same file again is no new release, so that a pipeline can run twice.`,
 			})
 		},
 	}
-	p.add(c)
+	p.add(a, c)
 	c.Flags().BoolVar(&create, "create", false, "make the table of PostgreSQL if it is missing, with a role that may")
 	return c
 }
@@ -126,7 +126,7 @@ what changes, and asks on a terminal.`,
 			})
 		},
 	}
-	p.add(c)
+	p.add(a, c)
 	return c
 }
 

@@ -27,8 +27,8 @@ func (a *app) quotaCommand() *cobra.Command {
 
 It asks PostgreSQL itself:
 
-  export WEBLIMIT_DATABASE_URL=postgres://ops@db.example.com/app?sslmode=verify-full
-  export PGPASSFILE=~/.pgpass        or PGPASSWORD, or --database-password-file
+  export WEBLIMIT_POSTGRES=postgres://ops@db.example.com/app?sslmode=verify-full
+  export PGPASSFILE=~/.pgpass        or PGPASSWORD, or --postgres-password-file
 
 Limits and their periods are those that applications have declared there. The command
 is no process of the book: it flushes nothing and delivers nothing by itself. All but
@@ -41,8 +41,7 @@ reconcile --repair, redeliver and adjust open the database for reading only.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	f := c.PersistentFlags()
-	f.StringVar(&d.url, "database-url", "", "PostgreSQL: postgres://user@host:5432/name ($WEBLIMIT_DATABASE_URL)")
-	f.StringVar(&d.passwordFile, "database-password-file", "", "file with the password, - for standard input ($WEBLIMIT_DATABASE_PASSWORD_FILE, $PGPASSFILE, or the password in $PGPASSWORD)")
+	a.addFlags(f, ofPostgres)
 	f.StringVar(&d.schema, "schema", "", "quota.Config.Schema of the application ($WEBLIMIT_SCHEMA, weblimit)")
 	c.AddCommand(a.reconcileCommand(d), a.usageCommand(d), a.statementCommand(d), a.noticesCommand(d), a.redeliverCommand(d), a.adjustCommand(d))
 	return c
@@ -162,7 +161,7 @@ var errSilent = errors.New("PostgreSQL does not answer in time: set --timeout")
 
 func (a *app) patient(ctx context.Context) (context.Context, *patience, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	p := &patience{d: 6 * a.timeout} // a sum over all tenants takes longer than a question to Redis
+	p := &patience{d: 6 * a.timeout.Duration} // a sum over all tenants takes longer than a question to Redis
 	p.timer = time.AfterFunc(p.d, func() { cancel(errSilent) })
 	return ctx, p, func() {
 		p.timer.Stop()

@@ -67,7 +67,7 @@ func startBillerOn(t *testing.T, server *redistest.Server, config quota.Config) 
 		b.book.PerTenant(core.PerMonth(100, berlin).Soft(80).Named("plan"), keyfuncs.Tenant("tenant")),
 	}}))
 	b.ops.env = map[string]string{
-		"WEBLIMIT_DATABASE_URL": databaseURL(t, pool), "WEBLIMIT_REDIS": "unix://" + server.Addr(), "WEBLIMIT_PREFIX": b.prefix,
+		"WEBLIMIT_POSTGRES": databaseURL(t, pool), "WEBLIMIT_REDIS": "unix://" + server.Addr(), "WEBLIMIT_PREFIX": b.prefix,
 	}
 	return b
 }
@@ -237,7 +237,7 @@ func TestReconcileGuessesNothing(t *testing.T) {
 	wants(t, r.out, "unknown limit", "no process of this version has declared the limit")
 	wants(t, b.ops.ok(t, "quota", "usage"), "tenant:acme", "UTC to ")
 	wants(t, b.ops.fails(t, exitError, "quota", "statement", "tenant:acme", "--limit", "plan"), `no application has declared a limit "plan"`)
-	wrong.env = map[string]string{"WEBLIMIT_DATABASE_URL": b.ops.env["WEBLIMIT_DATABASE_URL"], "WEBLIMIT_SCHEMA": "elsewhere"}
+	wrong.env = map[string]string{"WEBLIMIT_POSTGRES": b.ops.env["WEBLIMIT_POSTGRES"], "WEBLIMIT_SCHEMA": "elsewhere"}
 	wants(t, wrong.fails(t, exitError, "quota", "usage"), `no book in the schema "elsewhere"`)
 }
 
@@ -360,17 +360,17 @@ func TestDatabasePasswords(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
 	for _, args := range [][]string{
-		{"--database-url", "postgres://ops:" + secret + "@127.0.0.1:1/app"},
-		{"--database-url", "postgres://ops@127.0.0.1:1/app?password=" + secret},
-		{"--database-url", "postgres://ops:" + secret + "@127.0.0.1:99999999/app"},
-		{"--database-url", "mysql://ops:" + secret + "@127.0.0.1:1/app"},
+		{"--postgres", "postgres://ops:" + secret + "@127.0.0.1:1/app"},
+		{"--postgres", "postgres://ops@127.0.0.1:1/app?password=" + secret},
+		{"--postgres", "postgres://ops:" + secret + "@127.0.0.1:99999999/app"},
+		{"--postgres", "mysql://ops:" + secret + "@127.0.0.1:1/app"},
 	} {
 		if text := (call{}).fails(t, exitUsage, append([]string{"quota", "usage"}, args...)...); strings.Contains(text, secret) {
 			t.Errorf("%q says %q", args, text)
 		}
 	}
 	for _, url := range []string{"postgres://ops:" + secret + "@127.0.0.1:1/app", "postgres://ops:" + secret + "@[::1/app", "postgres://ops:" + secret + "@x/app?sslmode=nonsense"} {
-		r := (call{env: map[string]string{"WEBLIMIT_DATABASE_URL": url}}).run(t, "quota", "usage", "--timeout", "1s")
+		r := (call{env: map[string]string{"WEBLIMIT_POSTGRES": url}}).run(t, "quota", "usage", "--timeout", "1s")
 		if r.code == exitOK || strings.Contains(r.err+r.out, secret) {
 			t.Errorf("%s: exit code %d: %s", url, r.code, r.err)
 		}
@@ -380,10 +380,10 @@ func TestDatabasePasswords(t *testing.T) {
 	server.Exec(t, databaseName(t, database), "DO $$ BEGIN CREATE ROLE viewer LOGIN PASSWORD '"+secret+"'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
 	file := filepath.Join(t.TempDir(), "password")
 	must.OK(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
-	c := call{env: map[string]string{"WEBLIMIT_DATABASE_URL": "postgres:///" + databaseName(t, database) + "?host=" + server.Host() + "&user=viewer"}}
-	wants(t, c.fails(t, exitError, "quota", "usage", "--database-password-file", file), "no book")
+	c := call{env: map[string]string{"WEBLIMIT_POSTGRES": "postgres:///" + databaseName(t, database) + "?host=" + server.Host() + "&user=viewer"}}
+	wants(t, c.fails(t, exitError, "quota", "usage", "--postgres-password-file", file), "no book")
 	must.OK(t, os.WriteFile(file, []byte("wrong\n"), 0o600))
-	wants(t, c.fails(t, exitError, "quota", "usage", "--database-password-file", file), "password authentication failed")
+	wants(t, c.fails(t, exitError, "quota", "usage", "--postgres-password-file", file), "password authentication failed")
 }
 
 func databaseName(t *testing.T, connString string) string {
@@ -409,7 +409,7 @@ func TestQuotaCommandsUnderTheLeastPrivilege(t *testing.T) {
 		reader.env[name] = value
 	}
 	c := b.pool.Config().ConnConfig
-	reader.env["WEBLIMIT_DATABASE_URL"] = "postgres://" + role + ":read@/" + c.Database + "?host=" + c.Host
+	reader.env["WEBLIMIT_POSTGRES"] = "postgres://" + role + ":read@/" + c.Database + "?host=" + c.Host
 	for _, args := range []string{"reconcile --settle 0s", "usage", "usage --tenant tenant:acme --days", "statement tenant:acme", "notices"} {
 		reader.ok(t, append([]string{"quota"}, strings.Fields(args)...)...)
 	}
@@ -420,7 +420,7 @@ func TestQuotaCommandsUnderTheLeastPrivilege(t *testing.T) {
 
 func TestMistakesAboutQuotas(t *testing.T) {
 	t.Parallel()
-	c := call{env: map[string]string{"WEBLIMIT_DATABASE_URL": "postgres://127.0.0.1:1/app"}}
+	c := call{env: map[string]string{"WEBLIMIT_POSTGRES": "postgres://127.0.0.1:1/app"}}
 	for _, line := range []struct{ args, want string }{
 		{"quota bogus", "unknown command"},
 		{"quota reconcile", "--redis"},
@@ -440,6 +440,6 @@ func TestMistakesAboutQuotas(t *testing.T) {
 	} {
 		wants(t, c.fails(t, exitUsage, strings.Fields(line.args)...), line.want)
 	}
-	wants(t, (call{}).fails(t, exitUsage, "quota", "usage"), "WEBLIMIT_DATABASE_URL")
+	wants(t, (call{}).fails(t, exitUsage, "quota", "usage"), "WEBLIMIT_POSTGRES")
 	wants(t, c.fails(t, exitError, "quota", "usage", "--timeout", "1s"), "PostgreSQL at 127.0.0.1/app")
 }

@@ -225,7 +225,7 @@ Receivers know a notice by its id, which stays the same.`,
 				}
 			}
 			switch {
-			case a.json:
+			case bool(a.json):
 				return a.writeJSON(fmt.Appendf(nil, `{"channel":%q,"notices":%d}`, args[0], n))
 			case n == 0:
 				a.text.Line(show.Plain, "No such notice to "+args[0]+" is dead.")
@@ -280,7 +280,7 @@ same --operation.` + aboutTenants,
 			if adjustment.At, err = parseTime("--at", at, zoneOf(l.Book, adjustment.Limit)); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.Context(), a.timeout)
+			ctx, cancel := context.WithTimeout(c.Context(), a.timeout.Duration)
 			defer cancel()
 			applied, err := l.Adjust(ctx, adjustment)
 			if err != nil {

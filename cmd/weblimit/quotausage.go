@@ -199,7 +199,7 @@ A tenant without a plan has the numbers that an application has declared last.` 
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			tenant := ""
 			switch {
-			case csv && a.json:
+			case csv && bool(a.json):
 				return usagef("--csv and --json exclude each other")
 			case everyone == (len(args) > 0):
 				return usagef("say whose statement: TENANT, or --all")
@@ -219,7 +219,7 @@ A tenant without a plan has the numbers that an application has declared last.` 
 				return err
 			case csv:
 				return a.writeCSV(all)
-			case a.json:
+			case bool(a.json):
 				text, err := json.Marshal(map[string]any{"statements": all})
 				if err != nil {
 					return err
@@ -274,7 +274,7 @@ func (a *app) statements(ctx context.Context, l *ledger, tenant, limit, at strin
 			}
 			continue
 		}
-		within, cancel := context.WithTimeout(ctx, a.timeout)
+		within, cancel := context.WithTimeout(ctx, a.timeout.Duration)
 		s, err := l.Statement(within, kept.Name, tenant, when)
 		cancel()
 		switch {

@@ -1,20 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/redisclient"
 )
-
-// keyPrefix is the prefix of the application's keys in Redis.
-func (a *app) keyPrefix() string {
-	return cmp.Or(a.prefix, a.env("WEBLIMIT_PREFIX"), redisstore.DefaultPrefix)
-}
 
 // quiet drops what go-redis logs: each answer has its error, and a server's text must not reach the
 // terminal as it is.
@@ -22,18 +14,41 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// redisClient returns a client of the Redis that the flags name.
-func (a *app) redisClient(t *target, security *tls.Config) (redis.UniversalClient, error) {
-	if a.cluster && a.sentinel != "" {
-		return nil, usagef("--cluster and --sentinel-master exclude each other")
+// redisServer returns the Redis of a flag's URL. A password is never taken from a flag: everybody on the machine can
+// read those.
+func (a *app) redisServer(flag, text string) (redisclient.Server, error) {
+	if err := a.noFlags(ofPage, "an application's page, and Redis is asked: its flags begin with --redis-"); err != nil {
+		return redisclient.Server{}, err
 	}
-	rdb, err := redisclient.New(redisclient.Server{
-		URL: t.redis, User: t.user, Password: t.password,
-		Cluster: a.cluster, Master: a.sentinel, SentinelPassword: a.env("WEBLIMIT_SENTINEL_PASSWORD"),
-		TLS: security, Timeout: a.timeout, MaxRetries: 1, Wrap: bounded,
-	})
+	s, err := a.redis.Server(flag, text, a.input)
+	if err != nil {
+		return s, usageError{err}
+	}
+	if s.User != "" && s.Password == "" {
+		if s.Password, err = a.askPassword(); err != nil {
+			return s, err
+		}
+	}
+	switch {
+	case s.Password == "" && a.page.password != "" && a.page.url == "":
+		return s, usagef("WEBLIMIT_PASSWORD is for an application's page: set WEBLIMIT_REDIS_PASSWORD")
+	case s.User != "" && s.Password == "":
+		return s, usageError{redisclient.ErrNoPassword}
+	}
+	u := *s.URL
+	u.User = nil // it is shown to people
+	s.URL, s.Timeout, s.MaxRetries, s.Wrap = &u, a.timeout.Duration, 1, bounded
+	return s, nil
+}
+
+// redisClient returns a client of a Redis.
+func redisClient(s redisclient.Server) (redis.UniversalClient, error) {
+	rdb, err := redisclient.New(s)
 	if err != nil {
 		return nil, usagef("--redis: %w", err)
 	}
 	return rdb, nil
 }
+
+// keyPrefix is the prefix of the application's keys in Redis.
+func (a *app) keyPrefix() string { return string(a.redis.Prefix) }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/pem"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +17,6 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
-	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -126,13 +123,13 @@ func TestClusterAndSentinel(t *testing.T) {
 		t.Parallel()
 		cluster := redistest.StartClusterOf(t, 3, 0)
 		a := startOn(t, cluster.Client(t), redisstore.DefaultPrefix, "redis://"+cluster.Nodes()[1].Addr())
-		everywhere(t, a, "--cluster")
+		everywhere(t, a, "--redis-cluster")
 	})
 	t.Run("Sentinel", func(t *testing.T) {
 		t.Parallel()
 		sentinel := redistest.StartSentinel(t)
 		a := startOn(t, sentinel.Client(t), redisstore.DefaultPrefix, "redis://"+sentinel.Sentinels()[0].Addr())
-		everywhere(t, a, "--sentinel-master", redistest.MasterName)
+		everywhere(t, a, "--redis-sentinel-master", redistest.MasterName)
 	})
 }
 
@@ -153,7 +150,6 @@ func everywhere(t *testing.T, a *application, flags ...string) {
 	wants(t, run("blocks").out, "user:7", "set by hand")
 	wants(t, run("unblock", "user:7").out, "Unblocked user:7")
 	wants(t, run("reset", "user:42").out, "Reset user:42 under login")
-	wants(t, run("bench-redis", "--yes", "--each", "100ms", "--parallel", "4").out, "CHECKS/S", "100,000")
 }
 
 // rediss:// checks the server's certificate, by --cacert if it is set.
@@ -190,9 +186,9 @@ func TestRedisOverTLS(t *testing.T) {
 	c := a.onRedis
 	c.env["WEBLIMIT_REDIS"] = "rediss://" + l.Addr().String()
 	wants(t, c.fails(t, exitError, "top"), "certificate")
-	wants(t, c.ok(t, "top", "--cacert", ca), "user:42")
+	wants(t, c.ok(t, "top", "--redis-cacert", ca), "user:42")
 	c.env["WEBLIMIT_REDIS"] = "rediss://localhost:" + l.Addr().String()[len("127.0.0.1:"):] // the certificate is for another name
-	wants(t, c.fails(t, exitError, "top", "--cacert", ca), "certificate")
+	wants(t, c.fails(t, exitError, "top", "--redis-cacert", ca), "certificate")
 }
 
 // The permissions of docs/run/redis.md suffice for all commands, as for the store; for top alone those of docs/run/command.md, with which a script can only read.
@@ -217,56 +213,16 @@ func TestTheCommandUnderTheLeastPrivilege(t *testing.T) {
 	acl(rules...)
 	acl("viewer", "on", ">s3cret", "~weblimit:*", "-@all", "+evalsha", "+eval", "+get")
 	a := startOn(t, admin, redisstore.DefaultPrefix, "redis://"+server.Addr())
-	a.onRedis.env["WEBLIMIT_USER"], a.onRedis.env["WEBLIMIT_PASSWORD"] = "ops", "s3cret"
+	a.onRedis.env["WEBLIMIT_REDIS_USER"], a.onRedis.env["WEBLIMIT_REDIS_PASSWORD"] = "ops", "s3cret"
 	a.ask(t, "user:42", 20)
 	a.published(t, "user:42", 20)
 	for _, args := range [][]string{{"top"}, {"block", "user:42", "--for", "1m", "--limit", "login"}, {"blocks"}, {"unblock", "user:42"}, {"reset", "user:42"}, {"peek", "user:42"}} {
 		a.onRedis.ok(t, args...)
 	}
-	a.onRedis.env["WEBLIMIT_USER"] = "viewer"
+	a.onRedis.env["WEBLIMIT_REDIS_USER"] = "viewer"
 	a.onRedis.ok(t, "top")
 	a.onRedis.ok(t, "suggest")
 	wants(t, a.onRedis.fails(t, exitError, "reset", "user:42"), "NOPERM")
-	a.onRedis.env["WEBLIMIT_PASSWORD"] = "wrong"
+	a.onRedis.env["WEBLIMIT_REDIS_PASSWORD"] = "wrong"
 	wants(t, a.onRedis.fails(t, exitError, "top"), "WRONGPASS")
-}
-
-// What bench-redis has written is gone soon after.
-func TestBenchLeavesNothing(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	c := call{env: map[string]string{"WEBLIMIT_REDIS": "unix://" + server.Addr()}}
-	r := c.run(t, "bench-redis", "--yes", "--each", "100ms", "--parallel", "1,8", "--json")
-	if r.code != exitOK {
-		t.Fatalf("exit code %d: %s", r.code, r.err)
-	}
-	wants(t, r.err, "for 800ms", "8 rows of 100ms", "expire within 10s")
-	rows := decode[struct{ Rows []benchRow }](t, r.out).Rows
-	if len(rows) != 8 {
-		t.Fatalf("%d rows: %s", len(rows), r.out)
-	}
-	for _, row := range rows {
-		if row.PerSecond <= 0 || row.P50Micros < 1 || row.P50Micros > row.P95Micros || row.P95Micros > row.P99Micros || row.Errors != 0 {
-			t.Errorf("implausible: %+v", row)
-		}
-	}
-	if !slices.ContainsFunc(rows, func(r benchRow) bool { return r.PerSecond >= 10 }) {
-		t.Errorf("implausible: %+v", rows)
-	}
-	rdb := clientOf(t, server)
-	wait.Until(t, "no keys are left", func() bool {
-		n := must.Get(rdb.DBSize(context.Background()).Result())(t)
-		return n == 0
-	})
-}
-
-// A row that is over before anybody has begun, as on a busy machine, has checks nevertheless.
-func TestEachRowOfABenchHasChecks(t *testing.T) {
-	t.Parallel()
-	rules := must.Get(benchLimits(1))(t)
-	s := redisstore.New(clientOf(t, redistest.Shared(t)), redisstore.Config{Prefix: redistest.Prefix(t)})
-	m := measurement{store: s, rules: rules, keys: 1, timeout: time.Minute}
-	if row := m.run(t.Context(), 0, 3); row.Errors != 0 || row.PerSecond <= 0 || len(m.latencies) != 3 {
-		t.Errorf("%+v, %d latencies", row, len(m.latencies))
-	}
 }

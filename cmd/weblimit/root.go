@@ -122,10 +122,11 @@ quota notices --dead: somebody should look, 130 interrupted.`,
 		SilenceErrors: true, SilenceUsage: true,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }, // of no arguments: cobra refuses others
 	}
-	a.addFlags(root.PersistentFlags())
+	a.addSettings(root.PersistentFlags())
+	root.SetFlagErrorFunc(a.flagError)
 	root.AddCommand(
 		a.topCommand(), a.peekCommand(), a.explainCommand(), a.resetCommand(), a.blockCommand(), a.unblockCommand(),
-		a.blocksCommand(), a.suggestCommand(), a.quotaCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand(),
+		a.blocksCommand(), a.suggestCommand(), a.quotaCommand(), a.policyCommand(), a.versionCommand(),
 	)
 	a.noteStart(root.Commands())
 	return root
@@ -137,6 +138,9 @@ func (a *app) noteStart(commands []*cobra.Command) {
 		inner := c.RunE
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a.started = true
+			if err := a.read(); err != nil {
+				return err
+			}
 			return inner(c, args)
 		}
 		a.noteStart(c.Commands())

@@ -42,14 +42,14 @@ Without a terminal, with --once and with --json it prints once.`,
 				return err
 			}
 			defer to.close()
-			if a.isTTY && !once && !a.json {
+			if a.isTTY && !once && !bool(a.json) {
 				return a.live(c.Context(), to, interval, rows)
 			}
 			o, raw, err := get[overview](c.Context(), to, "overview")
 			switch {
 			case err != nil:
 				return err
-			case a.json:
+			case bool(a.json):
 				return a.writeJSON(raw)
 			}
 			writeOverview(a.text, to, &o, rows)

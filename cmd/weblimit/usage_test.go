@@ -13,7 +13,7 @@ func TestMistakesAreUsageErrors(t *testing.T) {
 	c := call{env: map[string]string{"WEBLIMIT_URL": "http://127.0.0.1:1/"}}
 	for _, line := range []struct{ args, want string }{
 		{"tpo", "Did you mean this? top"},
-		{"top --bogus", "unknown flag"},
+		{"top --bogus", "there is no such flag"},
 		{"top extra", `unknown command "extra"`},
 		{"peek", "accepts 1 arg"},
 		{"peek a b", "accepts 1 arg"},
@@ -30,21 +30,25 @@ func TestMistakesAreUsageErrors(t *testing.T) {
 		{"block a --for 99999999999999999999d", "--for"},
 		{"top --redis redis://x --url http://y", "exclude"},
 		{"top --redis http://x", "redis://"},
-		{"top --redis redis://x --cluster --sentinel-master m", "exclude"},
+		{"top --redis redis://x --redis-cluster --redis-sentinel-master m", "exclude"},
+		{"top --redis redis://x --cluster", "--cluster: the name is now --redis-cluster"},
+		{"top --redis redis://x --user ops", "--user is for an application's page"},
+		{"top --url https://x --redis-user ops", "--redis-user is for Redis"},
+		{"top --redis redis://x --redis-password s3cret", "set WEBLIMIT_REDIS_PASSWORD"},
+		{"quota usage --database-url postgres://x", "--database-url: the name is now --postgres"},
 		{"top --url https://x/?a=b", "without ?"},
 		{"top --url x", "http://"},
 		{"top --url http:///x", "http://"},
-		{"bench-redis", "--redis"},
-		{"bench-redis --redis redis://x", "--yes"},
-		{"bench-redis --each 1ns", "--each"},
-		{"bench-redis --parallel 0", "--parallel"},
-		{"bench-redis --parallel 1,99999", "--parallel"},
 	} {
 		wants(t, c.fails(t, exitUsage, strings.Fields(line.args)...), line.want)
 	}
 	wants(t, call{}.fails(t, exitUsage, "top"), "WEBLIMIT_URL")
 	both := call{env: map[string]string{"WEBLIMIT_URL": "http://x", "WEBLIMIT_REDIS": "redis://x"}}
 	wants(t, both.fails(t, exitUsage, "top"), "choose")
+	former := call{env: map[string]string{"WEBLIMIT_REDIS": "redis://x", "WEBLIMIT_SENTINEL_PASSWORD": "s3cret"}}
+	wants(t, former.fails(t, exitUsage, "top"), "WEBLIMIT_SENTINEL_PASSWORD: the name is now WEBLIMIT_REDIS_SENTINEL_PASSWORD")
+	ofPage := call{env: map[string]string{"WEBLIMIT_REDIS": "redis://x", "WEBLIMIT_PASSWORD": "s3cret"}}
+	wants(t, ofPage.fails(t, exitUsage, "top"), "set WEBLIMIT_REDIS_PASSWORD")
 	wants(t, c.fails(t, exitUsage, "peek", ""), "empty")
 	wants(t, c.fails(t, exitUsage, "peek", "-"), "empty")
 	wants(t, c.fails(t, exitUsage, "\x1b[2J"), `\x1b[2J`)

@@ -5,11 +5,28 @@ import (
 	"strings"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
+	"github.com/weblimit/weblimit/internal/settings"
 )
 
 // tokenHeader has the caller's token where Authorization belongs to the client: in subrequests of a
 // gateway. It works everywhere.
 const tokenHeader = "Weblimit-Token"
+
+// callerOptions are the settings of who may ask.
+type callerOptions struct {
+	tokens, tokensFile           settings.String
+	tlsCert, tlsKey, tlsClientCA settings.String
+	tlsClientNames               settings.List
+}
+
+func (o *callerOptions) add(g settings.Group) {
+	g.Secret("tokens", &o.tokens, "bearer tokens, with commas between them")
+	g.Add("tokens-file", &o.tokensFile, "", "file of bearer tokens, one per line")
+	g.Add("tls-cert", &o.tlsCert, "", "PEM file with the certificate of the data and gRPC listeners")
+	g.Add("tls-key", &o.tlsKey, "", "PEM file with its key")
+	g.Add("tls-client-ca", &o.tlsClientCA, "", "PEM file of authorities: callers need a certificate of them")
+	g.Add("tls-client-names", &o.tlsClientNames, "", "names that a caller's certificate has one of")
+}
 
 // callers lets those in who have a token, if there are tokens. Certificates are checked before.
 type callers struct {

@@ -17,11 +17,11 @@ import (
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/settings"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 	"github.com/weblimit/weblimit/metrics/top"
 	"github.com/weblimit/weblimit/policy"
-	"github.com/weblimit/weblimit/service/gateway"
 )
 
 // daemon is everything that runs.
@@ -63,7 +63,7 @@ func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error)
 	if err != nil {
 		from := "--tokens-file"
 		if o.tokensFile == "" {
-			from = o.set.Variable("tokens")
+			from = settings.Variable("tokens")
 		}
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}
@@ -97,7 +97,7 @@ func (o *options) validate() error {
 		}
 		return errors.New("nothing to decide by: set --policy to a policy file (docs/service/policy.md), or --envoy-config")
 	}
-	if err := errors.Join(o.validateEnvoy(), o.validateNeeds()); err != nil {
+	if err := errors.Join(o.validateEnvoy(), o.set.Needless()); err != nil {
 		return err
 	}
 	if o.listen.IsOff() && o.grpcListen.IsOff() {
@@ -176,32 +176,6 @@ func pageHosts(o *options) []string {
 		return nil
 	}
 	return append([]string{"localhost", "127.0.0.1", "::1"}, o.adminHosts...)
-}
-
-// loadPolicies reads the policies. Values that they name, such as a client's plan, are what the caller
-// says: there is no application here.
-func (s *daemon) loadPolicies() (*policy.Set, error) {
-	o := s.options
-	if o.policy == "" {
-		return nil, nil
-	}
-	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), EndMark: bool(o.endMark), Logger: s.log, Validate: s.warnOfGateways}
-	switch source, err := s.backend.published("policy", string(o.policy)); {
-	case err != nil:
-		return nil, err
-	case source != nil:
-		return policy.From(source, options)
-	}
-	return policy.Load(string(o.policy), options)
-}
-
-// warnOfGateways logs whether gateways can't ask a policy. It is no error: callers of the JSON API can.
-func (s *daemon) warnOfGateways(name string, limits []core.Limit) error {
-	if err := gateway.Validate(name, limits); err != nil {
-		s.log.Warn("weblimitd: gateways get an error for this policy; callers of the JSON API may use it",
-			"policy", name, "error", strings.TrimPrefix(err.Error(), "weblimit: "))
-	}
-	return nil
 }
 
 // reloadTimeout bounds what reload waits for.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weblimit/weblimit/cmd/weblimitd/internal/settings"
+	"github.com/weblimit/weblimit/internal/settings"
 )
 
 // inherited are variables of envoyproxy/ratelimit, which whoever changes over has set. None is read, and
@@ -82,13 +82,13 @@ var inheritedVariables = []inherited{
 	{names: "REDIS_SOCKET_TYPE REDIS_URL", instead: "redis postgres"},
 	{names: "REDIS_TYPE", instead: "redis-cluster redis-sentinel-master", agrees: says("SINGLE")},
 	{names: "REDIS_AUTH", instead: "redis-password redis-password-file", agrees: func(o *options, _ string) bool {
-		u, err := url.Parse(string(o.redis))
+		u, err := url.Parse(string(o.redis.URL))
 		return err == nil && u.User != nil
 	}},
 	{names: "REDIS_SENTINEL_AUTH", instead: "redis-sentinel-password redis-sentinel-password-file"},
 	{names: "REDIS_TLS", note: "`--redis rediss://…` is with TLS", agrees: func(o *options, value string) bool {
 		is, err := strconv.ParseBool(value)
-		return err == nil && (!is || strings.HasPrefix(string(o.redis), "rediss:"))
+		return err == nil && (!is || strings.HasPrefix(string(o.redis.URL), "rediss:"))
 	}},
 	{names: "REDIS_TLS_CLIENT_CERT", instead: "redis-cert", with: "REDIS_TLS=true"},
 	{names: "REDIS_TLS_CLIENT_KEY", instead: "redis-key", with: "REDIS_TLS=true"},
@@ -201,7 +201,7 @@ func (o *options) counts(v *inherited) bool {
 // standsFor reports whether a setting is set that stands for a variable. PostgreSQL stands for all of
 // Redis.
 func (o *options) standsFor(v *inherited, variable string) bool {
-	if o.postgres != "" && (strings.HasPrefix(variable, "REDIS_") || variable == "CACHE_KEY_PREFIX") {
+	if o.postgres.URL != "" && (strings.HasPrefix(variable, "REDIS_") || variable == "CACHE_KEY_PREFIX") {
 		return true
 	}
 	for name := range strings.FieldsSeq(v.instead) {
@@ -229,7 +229,7 @@ func (v *inherited) settings(set *settings.Set) (all []string) {
 	for name := range strings.FieldsSeq(v.instead) {
 		for _, s := range set.All() {
 			if s.Name == name && s.EnvOnly {
-				all = append(all, set.Variable(name))
+				all = append(all, settings.Variable(name))
 			} else if s.Name == name {
 				all = append(all, "--"+name)
 			}

@@ -21,7 +21,8 @@ import (
 	"syscall"
 	_ "time/tzdata" // calendar limits have time zones, and an image from scratch has none
 
-	"github.com/weblimit/weblimit/cmd/weblimitd/internal/settings"
+	"github.com/spf13/cobra"
+
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
 	"github.com/weblimit/weblimit/core"
 )
@@ -35,80 +36,114 @@ const (
 
 func main() { os.Exit(command(os.Args[1:], os.Environ(), os.Stdout, os.Stderr)) }
 
+// runError is what went wrong after the command line and the settings had been understood.
+type runError struct{ error }
+
 // command runs the program and returns its exit code.
 func command(args, env []string, out, errs io.Writer) int {
 	o := newOptions()
-	rest, err := o.read(args, env)
-	if errors.Is(err, settings.ErrHelp) {
-		_, _ = io.WriteString(out, o.usage())
+	root := o.root(env, out, errs)
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errs)
+	switch err := root.Execute(); {
+	case err == nil:
 		return exitOK
-	}
-	if err == nil && len(rest) > 2 {
-		err = errors.New("too many arguments")
-	}
-	if o.version || len(rest) > 0 && rest[0] == "version" {
-		_, _ = fmt.Fprintf(out, "weblimitd %s %s %s/%s%s\n", core.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, revision())
-		return exitOK
-	}
-	if err != nil {
+	case errors.As(err, new(runError)):
+		return fails(errs, exitError, err)
+	default:
 		return fails(errs, exitUsage, err)
 	}
-	if len(rest) == 2 && rest[0] == "publish" {
+}
+
+// root is the command that serves, with those that ask an instance. They find it by the same settings.
+func (o *options) root(env []string, out, logs io.Writer) *cobra.Command {
+	root := &cobra.Command{
+		Use: "weblimitd", SilenceErrors: true, SilenceUsage: true,
+		Version: fmt.Sprintf("%s %s %s/%s%s", core.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, revision()),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errors.New("the commands are healthcheck, status, reload, rollback, publish FILE and version; settings begin with --")
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			if err := o.read(env); err != nil {
+				return err
+			}
+			return o.serve(out, logs)
+		},
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetVersionTemplate("weblimitd {{.Version}}\n")
+	root.SetHelpFunc(func(*cobra.Command, []string) { _, _ = io.WriteString(out, o.usage()) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return o.set.FlagError(err) })
+	root.PersistentFlags().AddGoFlagSet(o.set.Flags())
+	root.PersistentFlags().BoolVar(&o.check, "check", false, "")
+	for name, q := range questions {
+		root.AddCommand(o.subcommand(env, name, 0, func(_ context.Context, where string) error { return o.ask(q, where, out) }))
+	}
+	root.AddCommand(
+		o.subcommand(env, "publish", 1, func(ctx context.Context, file string) error { return o.publish(ctx, file, out) }),
+		&cobra.Command{Use: "version", RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(out, "weblimitd %s\n", root.Version)
+			return err
+		}},
+	)
+	return root
+}
+
+// subcommand is a command that ends, with one argument, or none if it needs none.
+func (o *options) subcommand(env []string, name string, needs int, run func(ctx context.Context, argument string) error) *cobra.Command {
+	return &cobra.Command{Use: name, RunE: func(_ *cobra.Command, args []string) error {
+		if err := o.read(env); err != nil {
+			return err
+		}
+		switch {
+		case len(args) > 1:
+			return errors.New("too many arguments")
+		case len(args) < needs:
+			return fmt.Errorf("%s needs a file: weblimitd %s FILE", name, name)
+		case o.check:
+			return errors.New("--check is for the settings of an instance that would be started: leave out " + name)
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), reloadTimeout)
 		defer cancel()
-		if err := o.publish(ctx, rest[1], out); err != nil {
-			return fails(errs, exitError, err)
+		if err := run(ctx, strings.Join(args, "")); err != nil {
+			return runError{err}
 		}
-		return exitOK
-	}
-	if len(rest) > 0 {
-		ask, known := questions[rest[0]]
-		if !known {
-			return fails(errs, exitUsage, errors.New("the commands are healthcheck, status, reload, rollback, publish FILE and version; settings begin with --"))
-		}
-		if o.check {
-			return fails(errs, exitUsage, errors.New("--check is for the settings of an instance that would be started: leave out "+rest[0]))
-		}
-		where := ""
-		if len(rest) == 2 {
-			where = rest[1]
-		}
-		if err := o.ask(ask, where, out); err != nil {
-			return fails(errs, exitError, err)
-		}
-		return exitOK
-	}
-	return o.serve(out, errs)
+		return nil
+	}}
 }
 
 // serve runs the service.
-func (o *options) serve(out, errs io.Writer) int {
+func (o *options) serve(out, logs io.Writer) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	passed, err := systemd.Passed()
 	if err != nil {
-		return fails(errs, exitUsage, err)
+		return err
 	}
 	notify, err := systemd.NewNotifier()
 	if err != nil {
-		return fails(errs, exitError, err)
+		return runError{err}
 	}
 	ctx := context.Background()
-	s, err := newDaemon(ctx, o, errs)
+	s, err := newDaemon(ctx, o, logs)
 	if err != nil {
-		return fails(errs, exitUsage, err)
+		return err
 	}
 	slog.SetDefault(s.log) // where packages report the health of their store
 	if o.check {
 		s.close()
 		_, _ = fmt.Fprintln(out, "ok: "+s.loaded())
-		return exitOK
+		return nil
 	}
 	if err := s.run(ctx, signals, passed, notify); err != nil {
-		return fails(errs, exitError, err)
+		return runError{err}
 	}
-	return exitOK
+	return nil
 }
 
 // fails prints an error, each line of which begins with the program's name.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -66,4 +68,37 @@ func ownGroup(self, mark string) string {
 		}
 	}
 	return "/"
+}
+
+// memoryLimit is the text of the setting memory-limit.
+type memoryLimit struct {
+	auto  bool
+	bytes int64 // 0 for none
+}
+
+// Set implements settings.Value.
+func (m *memoryLimit) Set(text string) error {
+	*m = memoryLimit{}
+	switch text {
+	case "auto":
+		m.auto = true
+		return nil
+	case "off":
+		return nil
+	}
+	number, unit := text, int64(1)
+	for _, u := range []struct {
+		name string
+		is   int64
+	}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}} {
+		if n, ok := strings.CutSuffix(text, u.name); ok {
+			number, unit = n, u.is
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n <= 0 || n > math.MaxInt64/unit || n*unit < 16<<20 {
+		return fmt.Errorf("%q must be auto, off, or a size of at least 16MiB, such as 512MiB", text)
+	}
+	m.bytes = n * unit
+	return nil
 }

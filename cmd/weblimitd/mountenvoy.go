@@ -9,10 +9,52 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
-	"github.com/weblimit/weblimit/cmd/weblimitd/internal/settings"
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/settings"
 	"github.com/weblimit/weblimit/service/envoy"
 )
+
+// envoyOptions are the settings of Envoy's rate limit service.
+type envoyOptions struct {
+	envoyConfig                                       settings.String
+	envoyOutage, envoyOverdraw, envoyAlgorithm        settings.Choice
+	envoyIndependent, envoyMergeDomains               settings.Bool
+	envoyShadow, envoyQuota, envoyHeaders, envoyMetas settings.Bool
+	envoyLimit, envoyRemaining, envoyReset            settings.String // names of headers
+	envoyNearLimit                                    settings.Float
+	envoyTimeout                                      settings.Duration
+	envoyDescriptors, envoyEntries, envoySeries       settings.Int
+}
+
+func (o *envoyOptions) add(g settings.Group) {
+	g.Add("envoy-config", &o.envoyConfig, "", "folder of configuration files; redis:KEY or postgres:NAME for one file that is published there")
+	o.envoyOutage, o.envoyOverdraw = settings.Choice{Of: []string{"local", "allow", "deny"}}, settings.Choice{Of: []string{"stated", "never", "always"}}
+	o.envoyAlgorithm = settings.Choice{Of: envoyAlgorithms()}
+	g.Add("envoy-outage", &o.envoyOutage, "local", "what is answered while the store is away: local, allow or deny")
+	g.Add("envoy-independent", &o.envoyIndependent, "false", "charge each descriptor by itself, as envoyproxy/ratelimit does")
+	g.Add("envoy-overdraw", &o.envoyOverdraw, "stated", "which hits are charged where they do not fit: stated, never or always")
+	g.Add("envoy-algorithm", &o.envoyAlgorithm, "fixed_window", "how limits count: "+strings.Join(envoyAlgorithms(), ", "))
+	g.Add("envoy-merge-domains", &o.envoyMergeDomains, "false", "several files may have limits of one domain")
+	g.Add("envoy-shadow", &o.envoyShadow, "false", "answer OK to every request")
+	g.Add("envoy-quota", &o.envoyQuota, "false", "deny a request if all of its descriptors are over their limits")
+	o.addHeaders(g)
+	g.Add("envoy-dynamic-metadata", &o.envoyMetas, "false", "have responses carry descriptors and metadata")
+	o.envoyNearLimit = settings.Float{Max: 1}
+	g.Add("envoy-near-limit", &o.envoyNearLimit, "0.8", "the part of a limit above which statistics count hits as near it")
+	o.envoyTimeout = settings.Duration{Min: time.Millisecond, Max: time.Minute}
+	g.Add("envoy-timeout", &o.envoyTimeout, "100ms", "how long the store may take, if the caller's deadline leaves as much")
+	o.envoyDescriptors, o.envoyEntries, o.envoySeries = settings.Int{Min: 1, Max: 255}, settings.Int{Min: 1, Max: 1000}, settings.Int{Min: 1, Max: 1_000_000}
+	g.Add("envoy-max-descriptors", &o.envoyDescriptors, "100", "descriptors of a request; one with more is an error")
+	g.Add("envoy-max-entries", &o.envoyEntries, "50", "entries of a descriptor; a request with more is an error")
+	g.Add("envoy-max-series", &o.envoySeries, "10000", "names that statistics have; hits of further ones are added up")
+}
+
+func (o *envoyOptions) addHeaders(g settings.Group) {
+	g.Add("envoy-limit-headers", &o.envoyHeaders, "false", "have responses carry RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset")
+	g.Add("envoy-limit-header", &o.envoyLimit, "RateLimit-Limit", "name of the header that has the limit, with --envoy-limit-headers")
+	g.Add("envoy-remaining-header", &o.envoyRemaining, "RateLimit-Remaining", "name of the header that has what remains")
+	g.Add("envoy-reset-header", &o.envoyReset, "RateLimit-Reset", "name of the header that has the seconds until then")
+}
 
 // envoyAlgorithms are the words for --envoy-algorithm.
 func envoyAlgorithms() (words []string) {

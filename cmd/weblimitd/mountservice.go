@@ -6,8 +6,24 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
+	"github.com/weblimit/weblimit/internal/settings"
 	"github.com/weblimit/weblimit/service"
 )
+
+// serviceOptions are the settings of the JSON API.
+type serviceOptions struct {
+	reservationSecrets     settings.String
+	reservationSecretsFile settings.String
+}
+
+func (o *serviceOptions) add(g settings.Group) {
+	for _, setting := range []*settings.Setting{
+		g.Secret("reservation-secrets", &o.reservationSecrets, "secrets that seal reservations, of 32 bytes or more with commas between them; all instances need the same"),
+		g.Add("reservation-secrets-file", &o.reservationSecretsFile, "", "file of these, one per line"),
+	} {
+		setting.Needs("policy").Needs("listen")
+	}
+}
 
 // mountService is the JSON API.
 func mountService(p *parts) (*mount, error) {

@@ -14,10 +14,35 @@ import (
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
 	"github.com/weblimit/weblimit/inspect"
 	"github.com/weblimit/weblimit/internal/browser"
+	"github.com/weblimit/weblimit/internal/settings"
 )
 
 // minPassword is the least number of bytes of an operator's password.
 const minPassword = 16
+
+// operatorOptions are the settings of operators.
+type operatorOptions struct {
+	adminUsers, adminUsersFile                 settings.String
+	adminHosts                                 settings.List
+	adminTLSCert, adminTLSKey, adminTLSClients settings.String
+	adminTLSClientNames                        settings.List
+	pprof                                      settings.Bool
+}
+
+func (o *operatorOptions) add(g settings.Group) {
+	for _, setting := range []*settings.Setting{
+		g.Secret("admin-users", &o.adminUsers, "name:password:read or name:password:act, with commas between them"),
+		g.Add("admin-users-file", &o.adminUsersFile, "", "file of these, one per line"),
+		g.Add("admin-hosts", &o.adminHosts, "", "names in a browser's address bar under which the page is reached"),
+		g.Add("admin-tls-cert", &o.adminTLSCert, "", "PEM file with the certificate of the admin listener"),
+		g.Add("admin-tls-key", &o.adminTLSKey, "", "PEM file with its key"),
+		g.Add("admin-tls-client-ca", &o.adminTLSClients, "", "PEM file of authorities: operators need a certificate of them"),
+		g.Add("admin-tls-client-names", &o.adminTLSClientNames, "", "names that an operator's certificate has one of"),
+		g.Add("pprof", &o.pprof, "false", "serve profiles at /debug/pprof/ to operators who may act"),
+	} {
+		setting.Needs("admin-listen")
+	}
+}
 
 // operators says who may see and change what the service does.
 type operators struct {

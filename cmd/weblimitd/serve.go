@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -14,8 +13,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
+	"github.com/weblimit/weblimit/internal/settings"
 )
 
 const (
@@ -26,63 +25,27 @@ const (
 	ageGrace     = 30 * time.Second // for calls on a connection of gRPC that has reached its age
 )
 
-// openListeners opens all listeners, or none.
-func (s *daemon) openListeners(ctx context.Context, passed listen.Passed) (err error) {
-	o := s.options
-	defer func() {
-		if err != nil {
-			for _, l := range s.listeners {
-				_ = l.Close()
-			}
-		}
-	}()
-	for _, one := range []struct {
-		name    string
-		address listen.Address
-	}{{"data", o.listen}, {"admin", o.adminListen}, {"grpc", o.grpcListen}} {
-		if one.address.IsOff() {
-			continue
-		}
-		group := o.socketGroup
-		if one.name == "admin" { // a gateway's group may ask, and not operate
-			group = o.adminSocketGroup
-		}
-		l, err := one.address.Open(ctx, passed, listen.SocketOptions{Mode: o.socketMode.FileMode, Group: string(group)})
-		if err != nil {
-			return fmt.Errorf("--%s: %w", flagOf(one.name), err)
-		}
-		s.listeners[one.name] = listen.Bound(l, o.maxConnections.N)
-		if one.name != "admin" {
-			if err := s.reachable(one.name, listen.ReachOf(l)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// bounds are the settings of what callers can take.
+type bounds struct {
+	maxConnections, maxInFlight             settings.Int
+	headerTimeout, readTimeout, idleTimeout settings.Duration
+	grpcAge                                 settings.Duration
+	memoryLimit                             memoryLimit
 }
 
-// flagOf returns the setting of a listener.
-func flagOf(listener string) string {
-	if listener == "data" {
-		return "listen"
-	}
-	return listener + "-listen"
-}
-
-// reachable refuses to serve unknown callers over the network. What a caller says of a client is
-// believed, so anybody who could ask could use up anybody's quota.
-func (s *daemon) reachable(listener string, reach listen.Reach) error {
-	o := s.options
-	if reach != listen.Network || bool(o.insecureListen) {
-		return nil
-	}
-	if s.callers.tokens == nil && o.tlsClientCA == "" {
-		return fmt.Errorf("--%s: everybody on the network could use up the quotas of others there: set --tls-client-ca or --tokens-file, listen on 127.0.0.1 or unix:/path, or set --insecure-listen if the network itself keeps others out", flagOf(listener))
-	}
-	if s.certs[listener] == nil {
-		s.log.Warn("weblimitd: tokens and what clients send can be read on the way to this listener: set --tls-cert", "listener", listener)
-	}
-	return nil
+func (o *bounds) add(g settings.Group) {
+	o.maxConnections, o.maxInFlight = settings.Int{Min: 1, Max: 1_000_000}, settings.Int{Min: 1, Max: 1_000_000}
+	g.Add("max-connections", &o.maxConnections, "16384", "open connections per listener; further ones are closed at once")
+	g.Add("max-in-flight", &o.maxInFlight, "1024", "requests of callers at work; further ones get 503 or RESOURCE_EXHAUSTED")
+	o.headerTimeout = settings.Duration{Min: 100 * time.Millisecond, Max: time.Minute}
+	o.readTimeout = settings.Duration{Min: 100 * time.Millisecond, Max: 10 * time.Minute}
+	o.idleTimeout = settings.Duration{Min: time.Second, Max: time.Hour}
+	g.Add("header-timeout", &o.headerTimeout, "5s", "how long a caller may take to send a request's header")
+	g.Add("read-timeout", &o.readTimeout, "10s", "how long a caller may take to send a request")
+	g.Add("idle-timeout", &o.idleTimeout, "5m", "how long a connection without requests stays open")
+	o.grpcAge = settings.Duration{Min: time.Second, Max: 365 * 24 * time.Hour}
+	g.Add("grpc-max-age", &o.grpcAge, "30m", "how long a connection of gRPC lasts, more or less a tenth, so that callers find new instances")
+	g.Add("memory-limit", &o.memoryLimit, "auto", "auto for 90% of the container's memory, off, or a size such as 512MiB; GOMEMLIMIT wins")
 }
 
 // loadCertificates reads the certificates of all listeners.

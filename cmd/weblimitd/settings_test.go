@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/settings"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
@@ -41,7 +42,7 @@ func valid(t *testing.T) map[string]string {
 		"redis": "redis://127.0.0.1:1", "redis-cluster": "true", "redis-sentinel-master": "main", "redis-user": "app",
 		"redis-password-file": text, "redis-sentinel-user": "s", "redis-sentinel-password-file": text,
 		"redis-cacert": pem.ca, "redis-cert": pem.cert, "redis-key": pem.key, "redis-pool-size": "7", "prefix": "p:",
-		"postgres": "postgres://127.0.0.1:1/x", "postgres-schema": "limits", "replicas": "3",
+		"postgres": "postgres://127.0.0.1:1/x", "postgres-schema": "limits", "postgres-password-file": text, "replicas": "3",
 		"tokens-file": text, "tls-cert": pem.cert, "tls-key": pem.key, "tls-client-ca": pem.ca, "tls-client-names": "a,b",
 		"admin-users-file": users, "admin-hosts": "limits.example.com", "admin-tls-cert": pem.cert, "admin-tls-key": pem.key,
 		"admin-tls-client-ca": pem.ca, "admin-tls-client-names": "a,b", "pprof": "true",
@@ -61,7 +62,7 @@ var needs = map[string][]string{
 	"grpc-listen": {"envoy-config"}, "envoy-limit-header": {"envoy-limit-headers"}, "envoy-remaining-header": {"envoy-limit-headers"}, "envoy-reset-header": {"envoy-limit-headers"},
 	"redis-password-file": {"redis"}, "redis-sentinel-user": {"redis", "redis-sentinel-master"}, "redis-sentinel-password-file": {"redis", "redis-sentinel-master"},
 	"redis-pool-size": {"redis"}, "prefix": {"redis"}, "replicas": {"redis"},
-	"postgres-schema": {"postgres"}, "redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
+	"postgres-schema": {"postgres"}, "postgres-password-file": {"postgres"}, "redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
 	"redis-cacert": {"redis!"}, "redis-cert": {"redis!", "redis-key"}, "redis-key": {"redis!", "redis-cert"},
 	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},
 	"tls-client-names": {"tls-client-ca", "tls-cert", "tls-key"},
@@ -146,6 +147,8 @@ func TestWrongSettings(t *testing.T) {
 		"a variable that there is not":   {[]string{"WEBLIMIT_ADMIN_LISTN=x"}, []string{"--policy", policy}, []string{"WEBLIMIT_ADMIN_LISTN: there is no such setting; did you mean WEBLIMIT_ADMIN_LISTEN?"}},
 		"a line that there is not":       {nil, []string{"--policy", policy, "--config", write(t, "c", "drain_delay: 5s")}, []string{"c:1:1: drain_delay: there is no such setting; did you mean drain-delay?"}},
 		"several at once":                {nil, []string{"--policy", policy, "--replicas", "0", "--log-level", "loud"}, []string{`--replicas: "0" must be a number from 1 to 100000`, `--log-level: "loud" must be one of debug, info, warn, error`}},
+		"a flag with one dash":           {nil, []string{"-policy", policy}, []string{"-policy: flags begin with two dashes: --policy"}},
+		"a variable of another name":     {[]string{"WEBLIMIT_SENTINEL_PASSWORD=secret"}, []string{"--policy", policy}, []string{"WEBLIMIT_SENTINEL_PASSWORD: the name is now WEBLIMIT_REDIS_SENTINEL_PASSWORD"}},
 		"a flag twice":                   {nil, []string{"--policy", policy, "--policy", policy}, []string{"--policy is there twice"}},
 		"a flag without a value":         {nil, []string{"--policy"}, []string{"--policy needs a value"}},
 		"a flag that follows a flag":     {nil, []string{"--policy", policy, "--policy-keep", "--log-denials"}, []string{"--policy-keep needs a value, and --log-denials follows"}},
@@ -244,7 +247,8 @@ func TestVariablesOfOthers(t *testing.T) {
 // All variables that the command's code names are its own, or mean the same here.
 func TestVariablesOfTheCommand(t *testing.T) {
 	t.Parallel()
-	both := []string{"WEBLIMIT_REDIS", "WEBLIMIT_PREFIX", "WEBLIMIT_POLICY", "WEBLIMIT_POSTGRES"}
+	both := []string{"WEBLIMIT_POLICY"}
+	connections := regexp.MustCompile(`^WEBLIMIT_(PREFIX|REDIS.*|POSTGRES.*)$`) // of internal/redisclient and internal/settings
 	found := map[string]bool{}
 	for _, file := range must.Get(filepath.Glob("../weblimit/*.go"))(t) {
 		if strings.HasSuffix(file, "_test.go") {
@@ -253,11 +257,17 @@ func TestVariablesOfTheCommand(t *testing.T) {
 		for _, name := range regexp.MustCompile(`WEBLIMIT_[A-Z_]+`).FindAllString(string(must.Get(os.ReadFile(file))(t)), -1) {
 			found[name] = true
 		}
+		for _, name := range regexp.MustCompile(`\.(?:Add|Secret|URL)\("([a-z-]+)"`).FindAllStringSubmatch(string(must.Get(os.ReadFile(file))(t)), -1) {
+			found[settings.Variable(name[1])] = true
+		}
 	}
 	check.Equal(t, "the command has variables", len(found) > 12, true)
 	known := help(t)
 	var env []string
 	for name := range found {
+		if connections.MatchString(name) {
+			continue
+		}
 		switch flag := "--" + strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "WEBLIMIT_"), "_", "-")) + " "; {
 		case !strings.Contains(known, flag):
 			env = append(env, name+"=x")

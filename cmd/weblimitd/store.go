@@ -2,22 +2,22 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/cmd/weblimitd/internal/settings"
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/redisclient"
+	"github.com/weblimit/weblimit/internal/settings"
 	"github.com/weblimit/weblimit/metrics/top"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/pgsource"
@@ -35,6 +35,25 @@ type backend struct {
 	close    func()
 }
 
+// storeOptions are the settings of the store.
+type storeOptions struct {
+	redis          redisclient.Settings
+	redisPool      settings.Int
+	postgres       settings.Postgres
+	postgresSchema settings.String
+	replicas       settings.Int
+}
+
+func (o *storeOptions) add(g settings.Group, set *settings.Set) {
+	o.redis.Add(g, set)
+	o.redisPool = settings.Int{Min: 1, Max: 10_000}
+	g.Add("redis-pool-size", &o.redisPool, strconv.Itoa(max(10, 4*runtime.GOMAXPROCS(0))), "connections per Redis server").Needs("redis")
+	o.postgres.Add(g, "to count in PostgreSQL")
+	g.Add("postgres-schema", &o.postgresSchema, pgstore.DefaultSchema, "schema of the tables in PostgreSQL").Needs("postgres")
+	o.replicas = settings.Int{Min: 1, Max: 100_000}
+	g.Add("replicas", &o.replicas, "1", "processes that share the store: each grants its share while the store is away").Needs("redis", "postgres")
+}
+
 // quiet drops what go-redis logs: the store's events have each error, by class.
 type quiet struct{}
 
@@ -46,54 +65,31 @@ const redisTimeout = 3 * time.Second
 // openBackend returns the store. It does not connect to Redis: the service starts while that is away.
 func (o *options) openBackend(ctx context.Context) (*backend, error) {
 	switch {
-	case o.redis != "" && o.postgres != "":
+	case o.redis.URL != "" && o.postgres.URL != "":
 		return nil, errors.New("--redis and --postgres exclude each other")
-	case o.redis != "":
+	case o.redis.URL != "":
 		return o.openRedis()
-	case o.postgres != "":
+	case o.postgres.URL != "":
 		return o.openPostgres(ctx)
 	}
 	return &backend{kind: "memory", store: core.NewMemory(), close: func() {}}, nil
 }
 
 func (o *options) openRedis() (*backend, error) {
-	u, err := readURL("redis", string(o.redis), "redis", "rediss", "unix")
+	server, err := o.redis.Server("--redis", string(o.redis.URL), nil)
 	if err != nil {
 		return nil, err
 	}
-	if o.redisCluster && o.redisMaster != "" {
-		return nil, errors.New("--redis-cluster and --redis-sentinel-master exclude each other")
+	if server.User != "" && server.Password == "" {
+		return nil, redisclient.ErrNoPassword
 	}
-	s := redisclient.Server{
-		URL: u, User: u.User.Username(), Cluster: bool(o.redisCluster), Master: string(o.redisMaster),
-		SentinelUser: string(o.redisSentinelUser), Timeout: redisTimeout, PoolSize: o.redisPool.N,
-	}
-	if o.redisUser != "" {
-		s.User = string(o.redisUser)
-	}
-	inURL, _ := u.User.Password()
-	if s.Password, err = onePassword("redis", inURL, o.redisPassword, o.redisPasswordFile); err != nil {
-		return nil, err
-	}
-	if s.SentinelPassword, err = onePassword("redis-sentinel", "", o.redisSentinelPassword, o.redisSentinelPassFile); err != nil {
-		return nil, err
-	}
-	if s.User != "" && s.Password == "" {
-		return nil, errors.New("--redis-user: there is a user and no password: set WEBLIMIT_REDIS_PASSWORD or --redis-password-file")
-	}
-	if s.TLS, err = o.redisTLS(u.Scheme); err != nil {
-		return nil, err
-	}
+	server.Timeout, server.PoolSize = redisTimeout, o.redisPool.N
 	redis.SetLogger(quiet{})
-	client, err := redisclient.New(s)
+	client, err := redisclient.New(server)
 	if err != nil {
 		return nil, fmt.Errorf("--redis: %w", err)
 	}
-	if strings.Contains(string(o.prefix), "{}") {
-		_ = client.Close()
-		return nil, errors.New("--prefix: an empty hash tag would spread a client's keys over a Cluster")
-	}
-	store := redisstore.New(client, redisstore.Config{Prefix: string(o.prefix)})
+	store := redisstore.New(client, redisstore.Config{Prefix: string(o.redis.Prefix)})
 	return &backend{
 		kind: "redis", store: store, exchange: store.Exchange(), redis: client,
 		ping:  func(ctx context.Context) error { return pingRedis(ctx, client) },
@@ -127,44 +123,18 @@ func (b *backend) published(setting, text string) (policy.Source, error) {
 	return nil, nil
 }
 
-func (o *options) redisTLS(scheme string) (*tls.Config, error) {
-	if (o.redisCert == "") != (o.redisKey == "") {
-		return nil, errors.New("--redis-cert and --redis-key belong together")
-	}
-	if scheme != "rediss" && (o.redisCA != "" || o.redisCert != "") {
-		return nil, errors.New("--redis-cacert and --redis-cert are for rediss://")
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.redisCA != "" {
-		text, err := readOnce(string(o.redisCA))
-		if err != nil {
-			return nil, fmt.Errorf("--redis-cacert: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("--redis-cacert: %s has no certificate in PEM", o.redisCA)
-		}
-	}
-	if o.redisCert != "" {
-		if _, err := tls.LoadX509KeyPair(string(o.redisCert), string(o.redisKey)); err != nil {
-			return nil, fmt.Errorf("--redis-cert and --redis-key: %w", err)
-		}
-		// Read again for each connection, so that a certificate can be renewed.
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(string(o.redisCert), string(o.redisKey))
-			return &pair, err
-		}
-	}
-	return config, nil
-}
-
 func (o *options) openPostgres(ctx context.Context) (*backend, error) {
-	if _, err := readURL("postgres", string(o.postgres), "postgres", "postgresql"); err != nil {
+	text := string(o.postgres.URL)
+	password, err := o.postgres.Password("--postgres", text, nil)
+	if err != nil {
 		return nil, err
 	}
-	config, err := pgxpool.ParseConfig(string(o.postgres))
+	config, err := pgxpool.ParseConfig(text)
 	if err != nil {
-		return nil, errors.New("--postgres can't be used: " + redactParse(err, string(o.postgres)))
+		return nil, errors.New("--postgres can't be used: " + redactParse(err, text))
+	}
+	if password != "" {
+		config.ConnConfig.Password = password
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -206,46 +176,4 @@ func redactParse(err error, text string) string {
 		}
 	}
 	return err.Error()
-}
-
-// readURL reads a URL. Its errors don't repeat it: it may hold a password.
-func readURL(setting, text string, schemes ...string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		// The parser's error could repeat a part of a password.
-		return nil, fmt.Errorf("--%s is no URL; letters such as / and @ in a password must be escaped: %%2F, %%40", setting)
-	}
-	known := false
-	for _, s := range schemes {
-		known = known || u.Scheme == s
-	}
-	if !known || u.Opaque != "" || u.Scheme == "unix" && u.Path == "" || u.Scheme != "unix" && !strings.HasPrefix(u.Scheme, "postgres") && u.Host == "" {
-		return nil, fmt.Errorf("--%s must begin with %s", setting, strings.Join(schemes, ":// or ")+"://")
-	}
-	return u, nil
-}
-
-// onePassword returns the password of the one place that has it.
-func onePassword(name, inURL string, inEnv, file settings.String) (string, error) {
-	found := 0
-	for _, there := range []bool{inURL != "", inEnv != "", file != ""} {
-		if there {
-			found++
-		}
-	}
-	if found > 1 {
-		return "", fmt.Errorf("--%s: the password is in several places: choose one of the URL, the environment and --%s-password-file", name, name)
-	}
-	if file == "" {
-		return inURL + string(inEnv), nil
-	}
-	text, err := readOnce(string(file))
-	if err != nil {
-		return "", fmt.Errorf("--%s-password-file: %w", name, err)
-	}
-	password := strings.TrimRight(string(text), "\r\n")
-	if password == "" || len(password) > 4096 || strings.ContainsAny(password, "\r\n") {
-		return "", fmt.Errorf("--%s-password-file: the file must hold one line, the password", name)
-	}
-	return password, nil
 }

@@ -1,4 +1,4 @@
-package settings
+package main
 
 import (
 	"bytes"
@@ -8,12 +8,26 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/weblimit/weblimit/internal/settings"
 )
+
+// readAll reads the settings of flags, the environment and the file that --config names.
+func (o *options) readAll(environ []string) error {
+	env := func(variable string) string { return o.variables[variable] }
+	var file map[string]settings.Given
+	var errs []error
+	if name := o.set.Early("config", env); name != "" {
+		file, errs = o.readFile(name)
+	}
+	errs = append(errs, o.set.Variables(environ, isForeign))
+	return errors.Join(append(errs, o.set.Read(env, file))...)
+}
 
 // readFile reads a settings file: YAML, one level, names as those of flags. Values are texts, numbers,
 // true, false, or lists of them.
-func (s *Set) readFile(name, fileSetting string, read func(string) ([]byte, error)) (settings map[string]given, errs []error) {
-	text, err := read(name)
+func (o *options) readFile(name string) (given map[string]settings.Given, errs []error) {
+	text, err := settings.ReadFile(name)
 	if err != nil {
 		return nil, []error{fmt.Errorf("the settings file: %w", err)}
 	}
@@ -31,23 +45,23 @@ func (s *Set) readFile(name, fileSetting string, read func(string) ([]byte, erro
 	if root.Kind != yaml.MappingNode {
 		return nil, []error{fmt.Errorf("%s:%d:%d: a settings file has lines such as listen: 127.0.0.1:9180", name, root.Line, root.Column)}
 	}
-	settings = map[string]given{}
+	given = map[string]settings.Given{}
 	for i := 0; i < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		place := fmt.Sprintf("%s:%d:%d: %s", name, key.Line, key.Column, key.Value)
-		setting := s.byName[key.Value]
+		setting := o.set.ByName(key.Value)
 		switch {
 		case setting == nil:
-			errs = append(errs, fmt.Errorf("%s:%d:%d: %w", name, key.Line, key.Column, s.unknown("setting", key.Value, func(known string) string { return known })))
+			errs = append(errs, fmt.Errorf("%s:%d:%d: %w", name, key.Line, key.Column, o.set.Unknown("setting", key.Value, func(known string) string { return known })))
 			continue
 		case setting.EnvOnly:
-			errs = append(errs, fmt.Errorf("%s: a secret does not belong into this file: set %s", place, s.Variable(key.Value)))
+			errs = append(errs, fmt.Errorf("%s: a secret does not belong into this file: set %s", place, settings.Variable(key.Value)))
 			continue
-		case key.Value == fileSetting:
+		case key.Value == "config":
 			errs = append(errs, fmt.Errorf("%s: a settings file names no other", place))
 			continue
 		}
-		if _, twice := settings[key.Value]; twice {
+		if _, twice := given[key.Value]; twice {
 			errs = append(errs, fmt.Errorf("%s: is there twice", place))
 			continue
 		}
@@ -56,9 +70,9 @@ func (s *Set) readFile(name, fileSetting string, read func(string) ([]byte, erro
 			errs = append(errs, fmt.Errorf("%s: %w", place, err))
 			continue
 		}
-		settings[key.Value] = given{t, place}
+		given[key.Value] = settings.Given{Text: t, Place: place}
 	}
-	return settings, errs
+	return given, errs
 }
 
 // textOf returns a value as it would be in a flag.
