@@ -30,25 +30,25 @@ func appendNumbers(dst []byte, name string, n *store.Numbers) []byte {
 		}
 		id, zone = rule.Integers().Unit, n.Calendar.Location.String()
 	}
-	jitter := int64(0)
-	if n.Jitter {
-		jitter = 1
-	}
+	flat := n.Flat()
 	dst = append(dst, 1)
-	for _, number := range [...]int64{
-		n.Whole, n.Soft, jitter, int64(n.Wait), int64(n.Once), n.Repeats,
-		n.Block.After, int64(n.Block.Within), int64(n.Block.For), n.Block.Factor, int64(n.Block.Max),
-		int64(n.Calendar.Unit),
-	} {
+	for _, number := range flat.Values[flatOwn:flatDay] {
 		dst = appendCount(dst, number)
 	}
 	if n.Calendar.Unit == 0 {
 		return dst
 	}
-	dst = appendCount(dst, int64(n.Calendar.Day))
+	dst = appendCount(dst, flat.Values[flatDay])
 	dst = appendText(dst, zone)
 	return binary.AppendUvarint(dst, uint64(id))
 }
+
+// The places in store.FlatNumbers of what travels here: from the one behind the limit's own four to the unit of
+// the calendar, and the day.
+const (
+	flatOwn = 4
+	flatDay = 16
+)
 
 // maxZone is how long the name of a time zone can be.
 const maxZone = 64
@@ -64,18 +64,21 @@ func (d *decoder) numbers(l *Limit) store.Numbers {
 		d.fail("unknown numbers")
 		return store.Numbers{}
 	}
-	n := store.Numbers{Algorithm: l.Algorithm, Quota: l.Quota, Burst: l.Burst, Window: l.Window}
-	n.Whole, n.Soft, n.Jitter, n.Wait = d.count(), d.count(), d.count() == 1, d.duration()
-	n.Once, n.Repeats = d.duration(), d.count()
-	n.Block = store.Block{After: d.count(), Within: d.duration(), For: d.duration(), Factor: d.count(), Max: d.duration()}
-	id := int64(0)
-	if unit := d.count(); unit != 0 {
-		n.Calendar.Unit = store.PeriodUnit(min(unit, 255))
-		n.Calendar.Day = int(min(d.count(), 32)) // no month has so many
-		n.Calendar.Location = zoneOf(d.text(maxZone))
+	of := store.Numbers{Algorithm: l.Algorithm, Quota: l.Quota, Burst: l.Burst, Window: l.Window}
+	flat, id := of.Flat(), int64(0)
+	for i := flatOwn; i < flatDay; i++ {
+		flat.Values[i] = int64(d.duration()) // some are durations, and NewRule bounds the others
+	}
+	if flat.Values[flatDay-1] != 0 { // the unit
+		flat.Values[flatDay] = d.count()
+		flat.Zone = d.text(maxZone)
 		id = d.count()
 	}
 	if d.err != nil {
+		return store.Numbers{}
+	}
+	n, err := flat.Numbers()
+	if err != nil {
 		return store.Numbers{}
 	}
 	rule, err := store.NewRule(l.Name, n)
@@ -83,16 +86,4 @@ func (d *decoder) numbers(l *Limit) store.Numbers {
 		return store.Numbers{}
 	}
 	return rule.Numbers
-}
-
-// zoneOf returns a time zone by its name, or nil if this machine does not know it.
-func zoneOf(name string) *time.Location {
-	if name == "" || name == "Local" {
-		return nil // of the machine that reads it, which may be another
-	}
-	zone, err := time.LoadLocation(name)
-	if err != nil {
-		return nil
-	}
-	return zone
 }

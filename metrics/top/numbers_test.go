@@ -22,7 +22,7 @@ func TestRulesCanBeMadeOfASnapshot(t *testing.T) {
 		"jitter":   core.PerHour(10).FixedWindow().Jitter(),
 		"sliding":  core.PerMinute(10).SlidingWindow(),
 		"log":      core.PerMinute(10).SlidingLog(),
-		"penalty":  core.PerMinute(5).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}),
+		"penalty":  core.PerMinute(5).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute, Max: 300 * 24 * time.Hour}),
 		"month":    core.PerMonth(1000, berlin),
 		"parallel": core.Concurrent(3),
 	}
