@@ -41,7 +41,7 @@ func init() {
 
 // reservation returns what the decision has reserved, or nil.
 func (d *Decision) reservation() seam.Reservation {
-	if d.held == nil {
+	if d.held == nil || !d.held.settles() {
 		return nil
 	}
 	return d.held

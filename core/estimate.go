@@ -99,6 +99,9 @@ func (l *Limiter) hasEstimate(name string) bool {
 	if l == nil {
 		return false
 	}
+	if l.remote != nil {
+		return true // only what was charged is known
+	}
 	if l.fallback != nil && estimates(l.fallback.limits, name) {
 		return true
 	}

@@ -18,7 +18,7 @@ func hold(q *asked, c *call, peek bool) {
 		_, given := costFor(q, check.Rule.Name)
 		q.Held = append(q.Held, seam.Held{
 			Rule: *check.Rule, Key: bytes.Clone(check.Key), Once: bytes.Clone(check.Once), Cost: check.Cost,
-			Estimate: given || c.limits[i].estimate, Result: *r,
+			Estimate: c.limits[i].estimate, Given: given, Result: *r,
 		})
 	}
 }

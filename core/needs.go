@@ -36,7 +36,7 @@ func (l *Limiter) needAll(name string, limit *limit) {
 // join is suits for an adapter, and tells it what it needs to know.
 func (l *Limiter) join(adapter string, offers []string) (seam.Facts, error) {
 	limits := func() int { return len(l.now().limits) }
-	return seam.Facts{Limits: limits, Live: l.live != nil, Settles: l.live != nil || l.follows}, l.suits(adapter, offers)
+	return seam.Facts{Limits: limits, Live: l.live != nil, Settles: l.live != nil || l.follows || l.remote != nil}, l.suits(adapter, offers)
 }
 
 // suits returns an error if the requests of an adapter lack a value that the limiter needs.

@@ -17,6 +17,7 @@ type remote func(ctx context.Context, q question) (verdict, error)
 func (l *Limiter) askRemotely(ask remote) {
 	l.remote = ask
 	l.headers.policy, l.headers.varies = "", true // the rules are those of each answer
+	l.readsOutcome = true                         // what that one settles may depend on it
 }
 
 // decideRemotely has somebody else decide, or decides by the outage actions of the limiter's own
@@ -29,9 +30,9 @@ func (l *Limiter) decideRemotely(ctx context.Context, c *call, s subject, d *Dec
 	}
 	if err == nil {
 		l.shared.Answered()
-		d.adopt(&v)
+		d.adopt(ctx, &v)
 		if v.Delay > 0 && d.Allowed {
-			l.holdRemotely(ctx, c, v.Delay, d)
+			l.holdRemotely(ctx, c, &v, d)
 		}
 		return
 	}
@@ -49,20 +50,24 @@ func (l *Limiter) decideRemotely(ctx context.Context, c *call, s subject, d *Dec
 }
 
 // holdRemotely holds a request until its turn, which the answer has set.
-func (l *Limiter) holdRemotely(ctx context.Context, c *call, delay time.Duration, d *Decision) {
+func (l *Limiter) holdRemotely(ctx context.Context, c *call, v *verdict, d *Decision) {
 	began := time.Now()
-	inTime := sleep(ctx, delay, nil)
+	inTime := sleep(ctx, v.Delay, nil)
 	c.waitTime += time.Since(began)
+	d.held.began = time.Now()
 	switch {
 	case !inTime:
 		d.Allowed, d.Reason, d.RetryAfter = false, ReasonCanceled, 0
+		left := d.held
+		d.held = d.limiter.adopted(ctx, v)
+		left.cancel()
 	case d.Reason == ReasonWithinLimit:
 		d.Reason = ReasonDelayed
 	}
 }
 
 // adopt makes d the decision that somebody else has made.
-func (d *Decision) adopt(v *verdict) {
+func (d *Decision) adopt(ctx context.Context, v *verdict) {
 	d.count = int16(min(len(v.Results), 1<<14))
 	if d.count > 1 {
 		d.many = v.Results[:d.count:d.count]
@@ -74,7 +79,18 @@ func (d *Decision) adopt(v *verdict) {
 	if v.What != "" {
 		d.what = missingOf(v.What, v.Challenge)
 	}
-	d.held = &reservation{limiter: d.limiter, began: time.Now(), delayed: v.Delay, status: v.Status, version: v.Version}
+	d.held = d.limiter.adopted(ctx, v)
+	if v.Held != nil {
+		d.held.follow(v)
+	}
+}
+
+// adopted returns a reservation for what a decision of somebody else says beside its results.
+func (l *Limiter) adopted(ctx context.Context, v *verdict) *reservation {
+	return &reservation{
+		limiter: l, shared: l.shared, outer: reservationIn(ctx),
+		began: time.Now(), delayed: v.Delay, status: v.Status, version: v.Version,
+	}
 }
 
 // peekRemotely is Peek by somebody else.
@@ -84,6 +100,6 @@ func (l *Limiter) peekRemotely(ctx context.Context, key string, cost int64) (Dec
 	if err != nil {
 		return Decision{}, err
 	}
-	d.adopt(&v)
+	d.adopt(ctx, &v)
 	return d, nil
 }

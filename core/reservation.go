@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/seam"
 )
 
 // reservation holds the charges of a request that may still change: they are given back, or
@@ -22,8 +23,12 @@ type reservation struct {
 	delayed time.Duration // how long the request waited for its turn
 
 	// Of a decision that somebody else has made, whose charges are none.
-	status  int    // of a denial; 0 for that of the reason
-	version string // of the configuration that decided
+	status    int            // of a denial; 0 for that of the reason
+	version   string         // of the configuration that decided
+	elsewhere seam.Elsewhere // what that one holds, or nil
+	ending    *seam.Ending   // how the request has ended. Guarded by mu.
+	renewal   *time.Timer    // keeps what is held from expiring. Guarded by mu.
+	renewing  bool           // it is at work. Guarded by mu.
 
 	mu      sync.Mutex
 	ended   bool     // settling has begun. Guarded by mu.
@@ -146,11 +151,21 @@ func (r *reservation) settle(o Outcome) {
 		o.Duration = time.Since(r.began)
 	}
 	o.Canceled = o.brokenOff()
+	if r.elsewhere != nil {
+		r.endElsewhere(seam.Ending{
+			Status: o.Status, Canceled: o.Canceled, Panicked: o.Panicked, TimedOut: o.TimedOut, Waited: o.Waited, Duration: o.Duration,
+		})
+		return
+	}
 	r.end(func(c *charge) bool { return c.limit.refundOn != nil && c.limit.refundOn(o) })
 }
 
 // cancel gives everything back, because the request is denied after all.
 func (r *reservation) cancel() {
+	if r.elsewhere != nil {
+		r.endElsewhere(seam.Ending{Refund: true})
+		return
+	}
 	r.mu.Lock()
 	r.denied = true
 	r.mu.Unlock()
@@ -197,7 +212,7 @@ func (r *reservation) spend(n int64, names []string) (found bool) {
 	r.change(func() {
 		for i := range r.charges {
 			c := &r.charges[i]
-			if !c.limit.estimate || len(names) > 0 && !slices.Contains(names, c.check.Rule.Name) {
+			if !c.limit.estimate || r.ending != nil || len(names) > 0 && !slices.Contains(names, c.check.Rule.Name) {
 				continue
 			}
 			found = true
@@ -222,6 +237,9 @@ func (r *reservation) change(how func()) {
 
 // differs reports whether the store has to be told of a change. r.mu is held.
 func (r *reservation) differs() bool {
+	if r.elsewhere != nil {
+		return r.ending != nil && !r.settled && !r.renewing
+	}
 	for i := range r.charges {
 		if r.charges[i].differs(r.settled) {
 			return true

@@ -195,6 +195,9 @@ func (s *settler) drain(ctx context.Context) error {
 // tell tells the store what to give back and what to charge, until it knows of every change.
 // If it can't be told, the reservation is kept for later, and tell returns false.
 func (r *reservation) tell() (settled bool) {
+	if r.elsewhere != nil {
+		return r.tellElsewhere()
+	}
 	for again := true; again; {
 		refunds, charges, expired := r.next()
 		r.giveUp(expired)
@@ -241,6 +244,13 @@ func (r *reservation) call(how func(Store, context.Context, []Check, []Result) e
 	return again
 }
 
+// gaveUp counts a settlement that is lost.
+func (s *settler) gaveUp() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost++
+}
+
 // giveUp reports changes that the store is not told.
 func (r *reservation) giveUp(lost []change) {
 	for i := range lost {
@@ -251,10 +261,7 @@ func (r *reservation) giveUp(lost []change) {
 // report tells observers of a change, and reports one that is lost, or may be.
 func (r *reservation) report(c *change) {
 	if c.err != nil {
-		s := &r.shared.settler
-		s.mu.Lock()
-		s.lost++
-		s.mu.Unlock()
+		r.shared.settler.gaveUp()
 		r.shared.Lost(1, c.err)
 	}
 	if r.limiter.observers == nil {

@@ -80,13 +80,6 @@ type eventJSON struct {
 	DurationMS int64     `json:"duration_ms,omitempty"`
 }
 
-// The kinds of events of a quota.Book that change what the page shows. This module does not import it; a test in
-// internal/test/documents compares them.
-const (
-	ledgerOut  core.EventKind = "ledger out"
-	ledgerBack core.EventKind = "ledger back"
-)
-
 // note keeps an event. It is called within requests, so it only takes notes. An error's text stays out:
 // it can hold what a client sent.
 func (h *health) note(e core.Event) {
@@ -102,9 +95,9 @@ func (h *health) note(e core.Event) {
 		h.outage = &outageJSON{now, string(e.Class), e.Node}
 	case core.EventOutageEnded:
 		h.end(&e, now)
-	case ledgerOut:
+	case core.EventLedgerOut:
 		h.ledger = &outageJSON{now, string(e.Class), ""}
-	case ledgerBack:
+	case core.EventLedgerBack:
 		h.ledger = nil
 	case core.EventStoreError, core.EventBreakerOpened, core.EventBreakerClosed:
 	default:

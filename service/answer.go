@@ -62,7 +62,7 @@ func appendDecision(dst []byte, q *adapter.Ask, scratch adapter.HeaderMap) []byt
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendResult(dst, &results[i])
+		dst = appendResult(dst, &results[i], isEstimate(q, results[i].Rule.Name))
 	}
 	dst = append(dst, ']')
 	if !d.Allowed {
@@ -104,7 +104,17 @@ func appendHeaders(dst []byte, from adapter.HeaderMap) []byte {
 	return append(dst, '}')
 }
 
-func appendResult(dst []byte, r *core.LimitResult) []byte {
+// isEstimate reports whether a limit was charged an estimate, of a question that holds what it charges.
+func isEstimate(q *adapter.Ask, limit string) bool {
+	for i := range q.Held {
+		if q.Held[i].Estimate && q.Held[i].Rule.Name == limit {
+			return true
+		}
+	}
+	return false
+}
+
+func appendResult(dst []byte, r *core.LimitResult, estimate bool) []byte {
 	dst = append(dst, `{"name":`...)
 	dst = appendText(dst, r.Rule.Name)
 	dst = appendBool(dst, "allowed", r.Allowed)
@@ -131,6 +141,9 @@ func appendResult(dst []byte, r *core.LimitResult) []byte {
 	dst = appendMillis(dst, "reset_ms", r.ResetAfter)
 	if r.RetryAfter > 0 {
 		dst = appendMillis(dst, "retry_after_ms", r.RetryAfter)
+	}
+	if estimate {
+		dst = appendBool(dst, "estimate", true)
 	}
 	if r.Repeated {
 		dst = appendBool(dst, "repeated", true)

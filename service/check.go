@@ -31,6 +31,7 @@ type call struct {
 	together  bool
 	operation string
 	timeout   time.Duration
+	hold      bool // what the caller can settle later, if there is anything
 }
 
 // maxTimeout bounds how long a caller may let the store take, and so how long a call keeps its place among
@@ -39,7 +40,7 @@ const maxTimeout = 10 * time.Second
 
 var (
 	checkFields = []string{"policy", "request", "key", "cost", "costs"}
-	callFields  = append(checkFields[:len(checkFields):len(checkFields)], "together", "operation", "timeout_ms")
+	callFields  = append(checkFields[:len(checkFields):len(checkFields)], "together", "operation", "timeout_ms", "hold")
 )
 
 // readCall reads a call. most bounds its checks.
@@ -66,6 +67,9 @@ func readCall(r *strict.Reader, most int) (*call, error) {
 			if to.operation, err = readPlain(r, maxOperation); err == nil && to.operation == "" {
 				err = r.Errorf("empty")
 			}
+			return err
+		case "hold":
+			to.hold, err = r.Bool()
 			return err
 		case "timeout_ms":
 			ms, err := r.Int(1, maxTimeout.Milliseconds())

@@ -72,12 +72,15 @@ func (s *Service) answerTo(ctx context.Context, c *call, i int) (answer []byte) 
 	pointer := "/checks/" + strconv.Itoa(i)
 	asks, err := s.asks(ctx, c, pointer)
 	if err == nil {
-		err = s.decide(ctx, c, asks, pointer, false)
+		err = s.decide(ctx, c, asks, pointer, false, false)
+	}
+	if err == nil {
+		answer, err = s.appendReservation(appendAnswer(nil, c, asks, make(adapter.HeaderMap, 4)), c, asks, false)
 	}
 	if err != nil {
 		return append(problemOf(err).append([]byte(`{"error":`)), '}')
 	}
-	return appendAnswer(nil, c, asks, make(adapter.HeaderMap, 4))
+	return answer
 }
 
 // maxParallel bounds how many checks of one call are decided at the same time. A store on a

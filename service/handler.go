@@ -40,6 +40,7 @@ func (s *Service) newMux() *http.ServeMux {
 		"/v1/reserve": (*Service).serveReserve,
 		"/v1/settle":  (*Service).serveSettle,
 		"/v1/refund":  (*Service).serveRefund,
+		"/v1/renew":   (*Service).serveRenew,
 		"/v1/charge":  (*Service).serveCharge,
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, serve) })
@@ -126,19 +127,16 @@ func (s *Service) serveCall(e *exchange, peek, reserve bool) error {
 	switch {
 	case err != nil:
 		return err
-	case reserve && c.operation != "":
-		// A repeat is charged nothing, so it would have nothing to settle.
-		return badField("/operation", "A reserve can't be repeated: one whose answer is lost stays charged.")
+	case reserve && c.hold:
+		return badField("/hold", "A reserve holds everything in any case.")
 	}
 	if err := s.decideHere(e, c, peek, reserve); err != nil {
 		return err
 	}
 	headers := adapter.HeaderMap(e.w.Header())
 	e.out = appendAnswer(e.out[:0], c, e.asks, headers)
-	if reserve && e.asks[0].Decision.Allowed {
-		if err := s.appendReservation(e, c); err != nil {
-			return err
-		}
+	if e.out, err = s.appendReservation(e.out, c, e.asks, reserve); err != nil {
+		return err
 	}
 	e.answer(e.status(byStatus, headers))
 	return nil
@@ -155,10 +153,7 @@ func (s *Service) decideHere(e *exchange, c *call, peek, hold bool) (err error) 
 	if e.asks, err = s.asks(ctx, c, ""); err != nil {
 		return err
 	}
-	for i := range e.asks {
-		e.asks[i].Hold = hold
-	}
-	return s.decide(ctx, c, e.asks, "", peek)
+	return s.decide(ctx, c, e.asks, "", peek, hold)
 }
 
 // noQuery refuses a query.
@@ -179,7 +174,17 @@ func (e *exchange) status(byStatus bool, headers adapter.HeaderMap) int {
 }
 
 // decide decides the checks of a call together.
-func (s *Service) decide(ctx context.Context, c *call, asks []adapter.Ask, pointer string, peek bool) error {
+func (s *Service) decide(ctx context.Context, c *call, asks []adapter.Ask, pointer string, peek, hold bool) error {
+	for i := range asks {
+		asks[i].Hold = hold || c.hold
+	}
+	switch {
+	case c.hold && peek:
+		return badField(pointer+"/hold", "Nothing is charged that could be held.")
+	case (c.hold || hold && !peek) && c.operation != "":
+		// A repeat is charged nothing, so it would have nothing to settle.
+		return badField(pointer+"/operation", "What is held can't be repeated: if the answer is lost, it stays charged.")
+	}
 	if !peek {
 		return askProblem(c, pointer, adapter.Together(ctx, adapterName, c.timeout, asks))
 	}

@@ -53,3 +53,12 @@ func (m *marks) claim(ctx context.Context, key []byte) (first bool, err error) {
 	}
 	return false, err
 }
+
+// has reports whether the mark of a key is set.
+func (m *marks) has(ctx context.Context, key []byte) (bool, error) {
+	bounded, cancel := context.WithTimeout(ctx, store.DefaultTimeout)
+	defer cancel()
+	results := make([]store.Result, 1)
+	err := m.store.Peek(bounded, []store.Check{{Key: key, Rule: &m.rule, Cost: 1}}, results)
+	return !results[0].Allowed, err
+}

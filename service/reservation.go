@@ -3,7 +3,6 @@ package service
 import (
 	"encoding/binary"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/weblimit/weblimit/core/adapter"
@@ -15,7 +14,9 @@ import (
 // too, since the policy may have others by the time it is settled, and what was charged by the old ones is
 // corrected by them.
 type reservation struct {
-	at      time.Time
+	at      time.Time // of the charge
+	sealed  time.Time // of this token: it expires after Config.ReservationTTL
+	first   []byte    // the ID of the first token, if this one renews it: all of them are settled once
 	charges []chargesOf
 }
 
@@ -27,7 +28,7 @@ type chargesOf struct {
 
 // reservationFormat is the first byte. Another order of fields needs another: processes of two versions settle
 // each other's reservations while a release is rolled out.
-const reservationFormat = 1
+const reservationFormat = 2
 
 var errReservation = errors.New("a reservation of another version")
 
@@ -35,6 +36,8 @@ var errReservation = errors.New("a reservation of another version")
 func (v *reservation) append(dst []byte) []byte {
 	w := writer{append(dst, reservationFormat)}
 	w.int(v.at.UnixMicro())
+	w.int(v.sealed.UnixMicro())
+	w.text(v.first)
 	w.int(int64(len(v.charges)))
 	for i := range v.charges {
 		of := &v.charges[i]
@@ -53,7 +56,7 @@ func (v *reservation) read(text []byte) error {
 		return errReservation
 	}
 	r := reader{in: text[1:]}
-	v.at = time.UnixMicro(r.int())
+	v.at, v.sealed, v.first = time.UnixMicro(r.int()), time.UnixMicro(r.int()), r.text()
 	for range r.count() {
 		of := chargesOf{policy: string(r.text())}
 		for range r.count() {
@@ -89,22 +92,17 @@ func (w *writer) text(b []byte) {
 }
 
 func (w *writer) held(h *adapter.Held) {
-	n := &h.Rule.Numbers
+	flat := h.Rule.Flat()
 	w.text([]byte(h.Rule.Name))
-	for _, each := range []int64{
-		int64(n.Algorithm), n.Quota, int64(n.Window), n.Burst, n.Whole, n.Soft, int64(n.Wait), int64(n.Once), n.Repeats,
-		n.Block.After, int64(n.Block.Within), int64(n.Block.For), n.Block.Factor, int64(n.Block.Max),
-		int64(n.Calendar.Unit), int64(n.Calendar.Day), h.Cost, h.Result.At, int64(h.Result.ResetAfter),
-	} {
+	for _, each := range flat.Values {
 		w.int(each)
 	}
-	zone := ""
-	if n.Calendar.Location != nil {
-		zone = n.Calendar.Location.String()
-	}
-	w.text([]byte(zone))
-	w.bool(n.Jitter)
+	w.text([]byte(flat.Zone))
+	w.int(h.Cost)
+	w.int(h.Result.At)
+	w.int(int64(h.Result.ResetAfter))
 	w.bool(h.Estimate)
+	w.bool(h.Given)
 	w.text(h.Key)
 	w.text(h.Once)
 }
@@ -145,25 +143,13 @@ func (r *reader) text() []byte {
 
 func (r *reader) held() (h adapter.Held, err error) {
 	name := string(r.text())
-	var n store.Numbers
-	algorithm := r.int()
-	if algorithm < 0 || algorithm > math.MaxUint8 {
-		return h, errReservation
+	var flat store.FlatNumbers
+	for i := range flat.Values {
+		flat.Values[i] = r.int()
 	}
-	n.Algorithm = store.Algorithm(algorithm)
-	n.Quota, n.Window, n.Burst, n.Whole, n.Soft = r.int(), time.Duration(r.int()), r.int(), r.int(), r.int()
-	n.Wait, n.Once, n.Repeats = time.Duration(r.int()), time.Duration(r.int()), r.int()
-	n.Block = store.Block{After: r.int(), Within: time.Duration(r.int()), For: time.Duration(r.int()), Factor: r.int(), Max: time.Duration(r.int())}
-	unit, day := r.int(), r.int()
+	flat.Zone = string(r.text())
 	h.Cost, h.Result.At, h.Result.ResetAfter = r.int(), r.int(), time.Duration(r.int())
-	zone := string(r.text())
-	if zone != "" {
-		n.Calendar = store.Period{Unit: store.PeriodUnit(unit), Day: int(day)}
-		if n.Calendar.Location, err = time.LoadLocation(zone); err != nil {
-			return h, err
-		}
-	}
-	n.Jitter, h.Estimate = r.int() == 1, r.int() == 1
+	h.Estimate, h.Given = r.int() == 1, r.int() == 1
 	h.Key = r.text()
 	if once := r.text(); len(once) > 0 {
 		h.Once = once
@@ -171,7 +157,11 @@ func (r *reader) held() (h adapter.Held, err error) {
 	if r.bad {
 		return h, errReservation
 	}
-	h.Result.Allowed, h.Result.Charged = true, true // nothing else is sealed
-	h.Rule, err = store.NewRule(name, n)
+	numbers, err := flat.Numbers()
+	if err != nil {
+		return h, err
+	}
+	h.Result.Allowed, h.Result.Charged = true, true
+	h.Rule, err = store.NewRule(name, numbers)
 	return h, err
 }

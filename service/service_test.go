@@ -121,6 +121,7 @@ type answer struct {
 	Headers      map[string]string `json:"headers"`
 	Problem      map[string]any    `json:"problem"`
 	Reservation  string            `json:"reservation"`
+	RenewMS      int               `json:"renew_ms"`
 	Checks       []answer          `json:"checks"`
 	Settled      bool              `json:"settled"`
 	Limits       []struct {
@@ -296,6 +297,50 @@ func TestReservationsAreSettledOnce(t *testing.T) {
 	ask(t, s, "/v1/charge", `{"policy":"tokens","key":"user:ann","costs":{"tokens":1000},"operation":"o"}`)
 	remain("after a charge", 0)
 	wantStatus(t, s, http.StatusConflict, "/v1/charge", `{"policy":"tokens","key":"user:ann","costs":{"tokens":1000},"operation":"o"}`)
+}
+
+// A check that holds answers with a token only where something may change, and all tokens of a reservation are
+// settled once: an old one that somebody has kept is of no use.
+func TestWhatACheckHoldsIsRenewedAndSettledOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	if a := ask(t, s, "/v1/check", `{"policy":"api","key":"user:ann","hold":true}`); !a.Allowed || a.Reservation != "" {
+		t.Errorf("nothing of it can change: %+v", a)
+	}
+	body := `{"policy":"running","key":"user:ann","hold":true}`
+	first := ask(t, s, "/v1/check", body)
+	if first.Reservation == "" || first.RenewMS < 1 {
+		t.Fatalf("a slot: %+v", first)
+	}
+	renew := func(token string) string { return `{"reservation":"` + token + `"}` }
+	second := ask(t, s, "/v1/renew", renew(first.Reservation))
+	if second.Reservation == "" || second.Reservation == first.Reservation || second.RenewMS != first.RenewMS {
+		t.Errorf("%+v", second)
+	}
+	wantStatus(t, s, http.StatusConflict, "/v1/renew", renew(first.Reservation)) // else it would take another slot each time
+	free := func() bool { return ask(t, s, "/v1/check", body).Allowed }
+	if !free() || free() {
+		t.Error("want one slot of two")
+	}
+	ask(t, s, "/v1/settle", renew(second.Reservation))
+	if !free() || free() {
+		t.Error("the renewed slot is not free after its settlement")
+	}
+	for _, token := range []string{first.Reservation, second.Reservation} {
+		for _, path := range []string{"/v1/settle", "/v1/refund"} {
+			wantStatus(t, s, http.StatusConflict, path, renew(token))
+		}
+	}
+	wantStatus(t, s, http.StatusConflict, "/v1/renew", renew(second.Reservation))
+	for path, body := range map[string]string{
+		"/v1/check":   `{"policy":"api","key":"k","hold":true,"operation":"o"}`,
+		"/v1/peek":    `{"policy":"api","key":"k","hold":true}`,
+		"/v1/reserve": `{"policy":"api","key":"k","hold":true}`,
+		"/v1/charge":  `{"policy":"api","key":"k","hold":true}`,
+		"/v1/renew":   `{"reservation":"x"}`,
+	} {
+		wantStatus(t, s, http.StatusUnprocessableEntity, path, body)
+	}
 }
 
 func TestSlotsAreGivenBack(t *testing.T) {

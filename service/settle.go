@@ -18,29 +18,45 @@ import (
 // maxReservation bounds the token of a reservation, in characters.
 const maxReservation = 32 << 10
 
-// appendReservation adds the token of what was charged to the answer in e.out, which is an object.
-func (s *Service) appendReservation(e *exchange, c *call) error {
-	now := time.Now()
-	token, err := s.sealed(now, c, e.asks)
-	if err != nil {
-		return err
+// appendReservation adds the token of what was charged to an answer, which is an object: after a reserve, and after
+// a check that holds if something may change until its request has ended.
+func (s *Service) appendReservation(answer []byte, c *call, asks []adapter.Ask, reserve bool) ([]byte, error) {
+	if !asks[0].Decision.Allowed || !reserve && !(c.hold && changes(asks)) {
+		return answer, nil
 	}
-	e.out = e.out[:len(e.out)-1]
-	e.out = appendString(e.out, "reservation", token)
-	e.out = appendString(e.out, "settle_before", now.Add(s.config.ReservationTTL).UTC().Format(time.RFC3339))
-	e.out = append(e.out, '}')
-	return nil
-}
-
-// sealed returns the token of what was charged. If it fails, the caller gets an error and what was charged stays so:
-// nobody has a token to give it back by.
-func (s *Service) sealed(now time.Time, c *call, asks []adapter.Ask) (string, error) {
-	v := reservation{at: now}
+	now := time.Now()
+	v := reservation{at: now, sealed: now}
 	for i := range asks {
 		if len(asks[i].Held) > 0 {
 			v.charges = append(v.charges, chargesOf{c.checks[i].policy, asks[i].Held})
 		}
 	}
+	token, err := s.sealed(&v)
+	if err != nil {
+		return nil, err
+	}
+	return s.appendToken(answer[:len(answer)-1], &v, token), nil
+}
+
+// changes reports whether anything may change that was charged: by how the request ends, or since it waits for
+// its turn and may leave.
+func changes(asks []adapter.Ask) bool {
+	return slices.ContainsFunc(asks, func(q adapter.Ask) bool {
+		return len(q.Held) > 0 && (q.Unsettled || q.Delay > 0)
+	})
+}
+
+// appendToken appends a token, until when it can be settled and when to renew it, and ends the object.
+func (s *Service) appendToken(dst []byte, v *reservation, token string) []byte {
+	dst = appendString(dst, "reservation", token)
+	dst = appendMillis(dst, "renew_ms", s.renewIn(v))
+	dst = appendString(dst, "settle_before", v.sealed.Add(s.config.ReservationTTL).UTC().Format(time.RFC3339))
+	return append(dst, '}')
+}
+
+// sealed returns the token of a reservation. If it fails, the caller gets an error and what was charged stays so:
+// nobody has a token to give it back by.
+func (s *Service) sealed(v *reservation) (string, error) {
 	token, err := s.seal.close(v.append(nil))
 	if err == nil && len(token) > maxReservation {
 		// Can't be: limits and keys are bounded. What was charged stays charged.
@@ -87,8 +103,14 @@ func readSettlement(r *strict.Reader, refund bool) (*settlement, error) {
 					to.outcome.Canceled, err = r.Bool()
 				case "timed_out":
 					to.outcome.TimedOut, err = r.Bool()
+				case "panicked":
+					to.outcome.Panicked, err = r.Bool()
+				case "waited_ms":
+					to.outcome.Waited, err = readMillis(r)
+				case "duration_ms":
+					to.outcome.Duration, err = readMillis(r)
 				default:
-					err = r.Unknown("status", "canceled", "timed_out")
+					err = r.Unknown("status", "canceled", "timed_out", "panicked", "waited_ms", "duration_ms")
 				}
 				return err
 			})
@@ -99,6 +121,12 @@ func readSettlement(r *strict.Reader, refund bool) (*settlement, error) {
 		err = r.Errorf("reservation is missing")
 	}
 	return to, err
+}
+
+// readMillis reads a time of at most a year.
+func readMillis(r *strict.Reader) (time.Duration, error) {
+	n, err := r.Int(0, (365 * 24 * time.Hour).Milliseconds())
+	return time.Duration(n) * time.Millisecond, err
 }
 
 // serveSettle corrects what was reserved to what it really cost.
@@ -115,38 +143,28 @@ func (s *Service) settle(e *exchange, refund bool) error {
 	if err != nil {
 		return err
 	}
-	text, id, err := s.seal.open(to.token)
+	v, _, err := s.open(to.token)
 	if err != nil {
-		return badField("/reservation", "It is no reservation of this service, or it was altered, or sealed with a secret that the service no longer has.")
-	}
-	var v reservation
-	if err := v.read(text); err != nil {
-		return badField("/reservation", "It can't be read: "+err.Error()+".")
-	}
-	age := time.Since(v.at)
-	if age > s.config.ReservationTTL {
-		return &problem{status: http.StatusGone, pointer: "/reservation", detail: "It has expired: what was reserved stays charged."}
-	}
-	if err := to.apply(&v); err != nil {
 		return err
 	}
-	limiters := make([]*core.Limiter, len(v.charges))
-	for i := range v.charges {
-		if limiters[i], err = s.limiter(v.charges[i].policy, "/reservation"); err != nil {
-			return err
-		}
+	if err := to.apply(v); err != nil {
+		return err
+	}
+	limiters, err := s.limitersOf(v)
+	if err != nil {
+		return err
 	}
 	// It is claimed before anything is given back: if this process ends in between, the client stays charged, which
 	// is better than a refund that can be had twice. What has charged nothing can be settled any number of times.
 	if len(limiters) > 0 {
-		if err := s.claim(e, append([]byte("settled "), id...), "/reservation", "It was settled before."); err != nil {
+		if err := s.claim(e, settledKey(v), "/reservation", "It was settled before."); err != nil {
 			return err
 		}
 	}
 	e.out = append(e.out[:0], `{"settled":true,"limits":[`...)
 	for i := range v.charges {
 		held := v.charges[i].held
-		adapter.Settle(limiters[i], held, max(age, 0), refund, to.outcome) // below 0 if another process's clock is ahead
+		adapter.Settle(limiters[i], held, max(time.Since(v.at), 0), refund, to.outcome) // below 0 if another process's clock is ahead
 		for k := range held {
 			e.out = appendSettled(e.out, &held[k], refund)
 		}
@@ -155,6 +173,39 @@ func (s *Service) settle(e *exchange, refund bool) error {
 	e.answer(http.StatusOK)
 	return nil
 }
+
+// open returns the reservation of a token, and the token's ID.
+func (s *Service) open(token string) (v *reservation, id []byte, err error) {
+	text, id, err := s.seal.open(token)
+	if err != nil {
+		return nil, nil, badField("/reservation", "It is no reservation of this service, or it was altered, or sealed with a secret that the service no longer has.")
+	}
+	v = new(reservation)
+	if err := v.read(text); err != nil {
+		return nil, nil, badField("/reservation", "It can't be read: "+err.Error()+".")
+	}
+	if len(v.first) == 0 {
+		v.first = id
+	}
+	if time.Since(v.sealed) > s.config.ReservationTTL {
+		return nil, nil, &problem{status: http.StatusGone, pointer: "/reservation", detail: "It has expired: what was reserved stays charged."}
+	}
+	return v, id, nil
+}
+
+// limitersOf returns the limiters of a reservation's policies.
+func (s *Service) limitersOf(v *reservation) (limiters []*core.Limiter, err error) {
+	limiters = make([]*core.Limiter, len(v.charges))
+	for i := range v.charges {
+		if limiters[i], err = s.limiter(v.charges[i].policy, "/reservation"); err != nil {
+			return nil, err
+		}
+	}
+	return limiters, nil
+}
+
+// settledKey is the key of the mark that a reservation is settled, by whichever of its tokens.
+func settledKey(v *reservation) []byte { return append([]byte("settled "), v.first...) }
 
 // apply puts the real costs into a reservation. A cost applies to all estimates. A cost that would correct nothing
 // is an error, since the caller believes that it has settled something.
@@ -167,7 +218,7 @@ func (to *settlement) apply(v *reservation) error {
 			cost, named := to.costs[h.Rule.Name]
 			if named {
 				found[h.Rule.Name] = true
-			} else if cost = to.cost; !to.hasCost || !h.Estimate {
+			} else if cost = to.cost; !to.hasCost || !h.Estimate && !h.Given {
 				continue
 			}
 			h.Told, h.Spent, corrected = true, cost, true

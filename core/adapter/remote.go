@@ -18,12 +18,19 @@ type Question = seam.Question
 // Version is that of the configuration that decided, and Err that of an outage there.
 type Verdict = seam.Verdict[core.LimitResult, core.Reason]
 
+// Elsewhere is what a [Verdict] has Held, and Ending what it is told.
+type (
+	Elsewhere = seam.Elsewhere
+	Ending    = seam.Ending
+)
+
 // making is how limiters are made that core.New would make otherwise.
 type making = seam.Making[core.Limiter, core.LimitResult, core.Reason]
 
 // NewRemote returns a limiter whose decisions somebody else makes. config.Limits decide in an outage, when ask
 // returns an error: by their outage actions, in this process, divided by config.Replicas. config.Store
-// is asked nothing: it tells of outages, so all limiters that ask the same one have the same. Nothing is settled: ask has charged what it has charged.
+// is asked nothing: it tells of outages, so all limiters that ask the same one have the same. What ask has
+// Held is told how the request ended, in the background, and again while nobody answers; Drain waits for it.
 func NewRemote(config core.Config, ask func(context.Context, Question) (Verdict, error)) (*core.Limiter, error) {
 	return door.New(config, making{Remote: ask})
 }

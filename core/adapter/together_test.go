@@ -153,7 +153,7 @@ func TestHeldChargesAreSettledLater(t *testing.T) {
 		asks := []adapter.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 300}, Hold: true}}
 		must.OK(t, adapter.Together(ctx, "test", 0, asks))
 		held := asks[0].Held
-		if len(held) != 3 || !held[1].Estimate || held[0].Estimate {
+		if len(held) != 3 || !held[1].Given || held[0].Estimate {
 			t.Fatalf("held: %+v", held)
 		}
 		held[1].Told, held[1].Spent = c.told, c.spent

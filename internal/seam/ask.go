@@ -1,6 +1,7 @@
 package seam
 
 import (
+	"context"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -76,7 +77,8 @@ type Held struct {
 	Key      []byte
 	Once     []byte // the operation that it belongs to, or nil
 	Cost     int64
-	Estimate bool // by Limit.Estimate or by a cost that the question gave, to be corrected later
+	Estimate bool // by Limit.Estimate, to be corrected later
+	Given    bool // by a cost that the question gave, which can be corrected, too
 	Result   store.Result
 
 	// For Settle: the real cost is known, and what it is.
@@ -128,4 +130,31 @@ type Verdict[LimitResult, Reason any] struct {
 	Status     int           // of a denial, or 0 for that of the reason
 	Version    string        // of the configuration that decided
 	Err        error         // of an outage there
+
+	// Held is what may still change when the request has ended, or nil. Estimated are those of Results that
+	// were charged by an estimate, and RenewIn is after which time Held has to be renewed while the request runs.
+	Held      Elsewhere
+	Estimated []int
+	RenewIn   time.Duration
+}
+
+// Elsewhere is what somebody else holds for a request that it has decided. Its methods are called in the background, one at
+// a time.
+type Elsewhere interface {
+	// Settle says how the request ended. After a [store.Error] it is called again later, and after any other error not.
+	Settle(context.Context, Ending) error
+
+	// Renew keeps what is held from expiring. It returns when that is due again, or 0 for not at all.
+	Renew(context.Context) (again time.Duration)
+}
+
+// Ending is how a request ended whose charges are held elsewhere.
+type Ending struct {
+	Refund bool             // everything: the request was denied after all. Nothing else counts then
+	Costs  map[string]int64 // that the handler reported, by the names of limits
+
+	// Of core.Outcome, what its tests for Limit.RefundOn read.
+	Status                       int
+	Canceled, Panicked, TimedOut bool
+	Waited, Duration             time.Duration
 }

@@ -43,36 +43,24 @@ func (o *Observer) StoreEvent(e core.Event) {
 	}
 }
 
-// The kinds of events of a quota.Book that are measured. This module does not import it; a test in internal/test/documents
-// compares them.
-const (
-	ledgerOut       core.EventKind = "ledger out"
-	ledgerBack      core.EventKind = "ledger back"
-	accountsWaiting core.EventKind = "accounts waiting"
-	accountsForked  core.EventKind = "accounts forked"
-	noticesFailing  core.EventKind = "notices failing"
-	noticesDead     core.EventKind = "notices dead"
-	exportFailing   core.EventKind = "export failing"
-)
-
 // bookEvent measures an event of a quota.Book. Its channels and exports have names of the application's,
 // at most 64 of each.
 func (o *Observer) bookEvent(ctx context.Context, e *core.Event) {
 	n := max(e.Count, 1)
 	switch e.Kind {
-	case ledgerOut:
+	case core.EventLedgerOut:
 		o.ledger(ctx, 1)
-	case ledgerBack:
+	case core.EventLedgerBack:
 		o.ledger(ctx, -1)
-	case accountsWaiting:
+	case core.EventAccountsWaiting:
 		o.waiting.Add(ctx, n)
-	case accountsForked:
+	case core.EventAccountsForked:
 		o.forked.Add(ctx, n)
-	case noticesFailing:
+	case core.EventNoticesFailing:
 		o.noticesFailed.Add(ctx, n, metric.WithAttributes(attrChannel.String(o.receiver(e.Node))))
-	case noticesDead:
+	case core.EventNoticesDead:
 		o.noticesDead.Add(ctx, n, metric.WithAttributes(attrChannel.String(o.receiver(e.Node))))
-	case exportFailing:
+	case core.EventExportFailing:
 		o.exportsFailed.Add(ctx, n, metric.WithAttributes(attrExport.String(o.receiver(e.Node))))
 	}
 }

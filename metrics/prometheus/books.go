@@ -13,18 +13,6 @@ import (
 // maxReceivers bounds the labels of channels, and those of exports. A quota.Book has at most 64.
 const maxReceivers = 256
 
-// The kinds of events of a quota.Book that are counted. This module does not import it; a test in internal/test/documents
-// compares them.
-const (
-	ledgerOut       core.EventKind = "ledger out"
-	ledgerBack      core.EventKind = "ledger back"
-	accountsWaiting core.EventKind = "accounts waiting"
-	accountsForked  core.EventKind = "accounts forked"
-	noticesFailing  core.EventKind = "notices failing"
-	noticesDead     core.EventKind = "notices dead"
-	exportFailing   core.EventKind = "export failing"
-)
-
 // books is what the observer knows of books by the events of their stores. Its zero value is ready
 // to use.
 type books struct {
@@ -37,20 +25,20 @@ type books struct {
 func (b *books) event(m *metrics, e *core.Event) {
 	n := float64(max(e.Count, 1))
 	switch e.Kind {
-	case ledgerOut:
+	case core.EventLedgerOut:
 		b.change(1)
 		m.ledgerOutages.Inc()
-	case ledgerBack:
+	case core.EventLedgerBack:
 		b.change(-1)
-	case accountsWaiting:
+	case core.EventAccountsWaiting:
 		m.accountsWait.Add(n)
-	case accountsForked:
+	case core.EventAccountsForked:
 		m.accountsForked.Add(n)
-	case noticesFailing:
+	case core.EventNoticesFailing:
 		m.noticesFailed.WithLabelValues(b.receiver(e.Node)).Add(n)
-	case noticesDead:
+	case core.EventNoticesDead:
 		m.noticesDead.Add(n)
-	case exportFailing:
+	case core.EventExportFailing:
 		m.exportsFailed.WithLabelValues(b.receiver(e.Node)).Add(n)
 	}
 }

@@ -89,8 +89,11 @@ func (o *Observer) StoreEvent(e core.Event) {
 		} else {
 			o.metrics.outages.Inc()
 		}
-	default:
+	case core.EventLedgerOut, core.EventLedgerBack, core.EventAccountsWaiting, core.EventAccountsForked,
+		core.EventNoticesFailing, core.EventNoticesDead, core.EventExportFailing:
 		o.books.event(&o.metrics, &e)
+	case core.EventStoreError, core.EventOutageBegan, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn,
+		core.EventFailoversUnseen, core.EventLedgerClockSetBack, core.EventLimitUnknown:
 	}
 }
 

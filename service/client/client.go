@@ -234,23 +234,23 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // An error is never a denial. Nothing is sent again by itself: whether it was charged is not known. To send it again give it
 // an operation, by [Client.CheckOnce].
 func (c *Client) Check(ctx context.Context, checks ...Check) (Answer, error) {
-	return c.ask(ctx, "/v1/check", "", checks)
+	return c.ask(ctx, "/v1/check", newCall("", checks))
 }
 
 // CheckOnce is [Client.Check] for an operation: the same checks with the same operation are charged
 // once within ten minutes, however often they are sent.
 func (c *Client) CheckOnce(ctx context.Context, operation string, checks ...Check) (Answer, error) {
-	return c.ask(ctx, "/v1/check", operation, checks)
+	return c.ask(ctx, "/v1/check", newCall(operation, checks))
 }
 
 // Peek returns what Check would, and charges nothing.
 func (c *Client) Peek(ctx context.Context, checks ...Check) (Answer, error) {
-	return c.ask(ctx, "/v1/peek", "", checks)
+	return c.ask(ctx, "/v1/peek", newCall("", checks))
 }
 
 // Reserve is [Client.Check] with a Reservation, by which Settle or Refund corrects the charge.
 func (c *Client) Reserve(ctx context.Context, checks ...Check) (Answer, error) {
-	return c.ask(ctx, "/v1/reserve", "", checks)
+	return c.ask(ctx, "/v1/reserve", newCall("", checks))
 }
 
 // Charge charges what was used, whether or not there is room for it, once per operation if there is one.
@@ -269,11 +269,22 @@ func (c *Client) Refund(ctx context.Context, reservation string) error {
 	return c.call(ctx, "/v1/refund", Settlement{Reservation: reservation}, nil)
 }
 
+// Renew keeps a reservation from expiring while its work goes on, and begins the leases of its slots anew, after
+// RenewMS of the answer that had it. The answer has a Reservation in its place, and the next RenewMS. It is a [*Problem] of status
+// 409 for a reservation that was settled or renewed before.
+func (c *Client) Renew(ctx context.Context, reservation string) (a Answer, err error) {
+	if err = c.call(ctx, "/v1/renew", Settlement{Reservation: reservation}, &a); err == nil && a.Reservation == "" {
+		err = c.failure(store.ClassUnknown, errors.New("not an answer of the service: it has no reservation"))
+	}
+	return a, err
+}
+
 // wireCall is a call of the API: a check, or several together.
 type wireCall struct {
 	*Check
 	Together  []Check `json:"together,omitempty"`
 	Operation string  `json:"operation,omitempty"`
+	Hold      bool    `json:"hold,omitempty"` // what can be settled, if there is anything
 	TimeoutMS int64   `json:"timeout_ms,omitempty"`
 }
 
@@ -284,7 +295,15 @@ func newCall(operation string, checks []Check) *wireCall {
 	return &wireCall{Together: checks, Operation: operation}
 }
 
-func (c *Client) ask(ctx context.Context, path, operation string, checks []Check) (a Answer, err error) {
+func (w *wireCall) checks() []Check {
+	if w.Check != nil {
+		return []Check{*w.Check}
+	}
+	return w.Together
+}
+
+func (c *Client) ask(ctx context.Context, path string, call *wireCall) (a Answer, err error) {
+	checks := call.checks()
 	for i := range checks {
 		if r := checks[i].Request; r != nil {
 			if err := r.odd(); err != nil { // it would keep others of its batch from an answer
@@ -292,7 +311,6 @@ func (c *Client) ask(ctx context.Context, path, operation string, checks []Check
 			}
 		}
 	}
-	call := newCall(operation, checks)
 	call.TimeoutMS = min(max(c.config.Timeout.Milliseconds(), 1), 10_000)
 	if path == "/v1/check" {
 		a, err = c.queue.ask(ctx, call)

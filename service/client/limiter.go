@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -30,9 +29,12 @@ var _ core.Policies = (*Client)(nil)
 // The service is not asked whether there is such a policy, so that a process starts while the service is down.
 // Without one, decisions are as in an outage, and events say why.
 //
-// What a policy settles after a request is not settled: estimates and refunds stay as they were charged, and
-// slots of concurrent requests are taken until their lease ends; the log says so once. Use [Client.Reserve] for these.
-// AllowAtMost is refused.
+// What a policy settles when a request ends is settled by the service: estimates, refunds and slots of concurrent
+// requests. It is told in the background, and again while it does not answer; Drain of the limiter or of an adapter's
+// settings waits for it. If this process dies first, estimates stay charged, and slots are taken until their lease ends.
+//
+// Timeout may be shorter than that of [Config], for this limiter. Fallback.Limits may take the place of OnOutage.Limits,
+// and Fallback.Store counts either. AllowAtMost is refused: it is decided by whole costs.
 func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error) {
 	switch {
 	case name == "":
@@ -41,41 +43,43 @@ func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error)
 		return nil, errors.New("weblimit: client: core.Config.Store must be Store() of the client: the limits are counted by the service")
 	case len(config.Limits) > 0:
 		return nil, errors.New("weblimit: client: Config.Limits must be empty: the limits are those of the policy; limits for outages are in client.Config.OnOutage")
-	case config.Timeout != 0:
-		return nil, errors.New("weblimit: client: the timeout is client.Config.Timeout")
-	case config.Fallback.Store != nil || len(config.Fallback.Limits) > 0:
-		return nil, errors.New("weblimit: client: limits for outages are in client.Config.OnOutage")
+	case config.Timeout > c.config.Timeout:
+		return nil, fmt.Errorf("weblimit: client: Config.Timeout is %v, and no request to the service takes longer than client.Config.Timeout, %v", config.Timeout, c.config.Timeout)
 	case config.OnWarning != nil:
-		return nil, errors.New("weblimit: client: the service sends warnings, see service.Config.OnWarning")
+		return nil, errors.New("weblimit: client: OnWarning is never called here: the service knows the keys and sends each warning once for all its callers, see service.Config.OnWarning")
 	}
-	limits, err := c.config.OnOutage.limits()
+	limits, err := c.config.OnOutage.limitsBeside(&config.Fallback)
 	if err != nil {
 		return nil, err
 	}
 	config.Limits = limits
-	of := &policy{client: c, name: name, log: config.Logger}
+	of := &policy{client: c, name: name}
+	if config.Timeout == 0 {
+		config.Timeout = c.config.Timeout
+	} else {
+		of.timeout = config.Timeout
+	}
 	return adapter.NewRemote(config, of.decide)
+}
+
+// limitsBeside returns the limits that decide in an outage, by the store of a fallback if it has one.
+func (o OnOutage) limitsBeside(fallback *core.Fallback) ([]core.Limit, error) {
+	if len(fallback.Limits) == 0 {
+		return o.limits()
+	}
+	if len(o.Limits) > 0 || o.Action != core.Local {
+		return nil, errors.New("weblimit: client: Config.Fallback has Limits, and client.Config.OnOutage says something else: leave one of them out")
+	}
+	limits := fallback.Limits
+	fallback.Limits = nil
+	return limits, nil
 }
 
 // policy is a policy that a limiter asks for.
 type policy struct {
-	client *Client
-	name   string
-	log    *slog.Logger // or nil
-	warned atomic.Bool  // that what the policy settles is not settled
-}
-
-// warn says once that a limit of the policy would be settled when a request ends.
-func (p *policy) warn() {
-	if p.warned.Load() || p.warned.Swap(true) {
-		return
-	}
-	log := p.log
-	if log == nil {
-		log = slog.Default()
-	}
-	log.Warn("weblimit: client: the policy has a limit that is settled when a request ends, by an estimate, a refund or slots; "+
-		"a limiter of a client does not settle it: what was charged stays charged, and slots are taken until their lease ends", "policy", p.name)
+	client  *Client
+	name    string
+	timeout time.Duration // if it is shorter than the client's
 }
 
 // decide asks the service a question of a limiter.
@@ -89,20 +93,22 @@ func (p *policy) decide(ctx context.Context, q adapter.Question) (adapter.Verdic
 		}
 		check.Key, check.Cost = q.Key, &q.Cost
 	}
-	path := "/v1/check"
-	if q.Peek {
+	ctx = context.WithoutCancel(ctx) // a client that hangs up is charged all the same
+	if p.timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, p.timeout)
+		defer cancel()
+		ctx = bounded
+	}
+	path, call := "/v1/check", newCall("", []Check{check})
+	if call.Hold = !q.Peek; q.Peek {
 		path = "/v1/peek"
 	}
-	// A client that hangs up is charged all the same.
-	a, err := c.ask(context.WithoutCancel(ctx), path, "", []Check{check})
+	a, err := c.ask(ctx, path, call)
 	if err != nil {
 		if v, is := refused(err, &q); is {
 			return v, nil
 		}
 		return adapter.Verdict{}, err
-	}
-	if a.Unsettled {
-		p.warn()
 	}
 	return c.verdict(&a)
 }
@@ -220,8 +226,14 @@ func (c *Client) verdict(a *Answer) (adapter.Verdict, error) {
 	if a.Outage {
 		v.Err = errServiceOutage
 	}
+	if a.Allowed && a.Reservation != "" {
+		v.Held, v.RenewIn = &held{client: c, token: a.Reservation}, renewIn(a.RenewMS)
+	}
 	for i := range a.Limits {
 		of, to := &a.Limits[i], &v.Results[i]
+		if of.Estimate {
+			v.Estimated = append(v.Estimated, i)
+		}
 		rule, err := c.rules.of(of)
 		if err != nil {
 			return v, c.failure(store.ClassUnknown, err)

@@ -43,6 +43,7 @@ type Answer struct {
 
 	Reservation  string `json:"reservation,omitempty"` // of Reserve, for Settle and Refund
 	SettleBefore string `json:"settle_before,omitempty"`
+	RenewMS      int64  `json:"renew_ms,omitempty"` // after which time Renew is due, if the work still goes on
 }
 
 // LimitResult is what one limit says.
@@ -65,6 +66,7 @@ type LimitResult struct {
 	EffectiveWindowMS int64   `json:"effective_window_ms"`
 	ResetMS           int64   `json:"reset_ms"`
 	RetryAfterMS      int64   `json:"retry_after_ms,omitempty"`
+	Estimate          bool    `json:"estimate,omitempty"` // what was charged is an estimate
 	Repeated          bool    `json:"repeated,omitempty"`
 	Blocked           bool    `json:"blocked,omitempty"`
 	Soft              int64   `json:"soft,omitempty"`
@@ -85,6 +87,12 @@ type Outcome struct {
 	Status   int  `json:"status,omitempty"`
 	Canceled bool `json:"canceled,omitempty"`
 	TimedOut bool `json:"timed_out,omitempty"`
+	Panicked bool `json:"panicked,omitempty"`
+
+	// How long the handler waited for its client, and how long it took in all: a failure of the server counts as the
+	// client's if that kept it waiting.
+	WaitedMS   int64 `json:"waited_ms,omitempty"`
+	DurationMS int64 `json:"duration_ms,omitempty"`
 }
 
 // Problem is an error of the service (RFC 9457): the call was wrong, or can't be served.

@@ -83,9 +83,9 @@ func TestAStandbyTakesOver(t *testing.T) {
 	var out, back atomic.Int64
 	redisStore.OnEvent(func(e core.Event) {
 		switch e.Kind {
-		case quota.EventLedgerOut:
+		case core.EventLedgerOut:
 			out.Add(1)
-		case quota.EventLedgerBack:
+		case core.EventLedgerBack:
 			back.Add(1)
 		}
 	})

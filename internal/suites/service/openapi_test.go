@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -159,8 +160,11 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 	reserve := func() string {
 		return ask("/v1/reserve", `{"policy":"tokens","request":{"values":{"tenant":"acme"}},"costs":{"tokens":10}}`)["reservation"].(string)
 	}
-	settled := `{"reservation":"` + reserve() + `","cost":4,"costs":{"month":1},"outcome":{"status":500,"canceled":false,"timed_out":true}}`
+	settled := `{"reservation":"` + reserve() + `","cost":4,"costs":{"month":1},"outcome":{"status":500,"canceled":false,"timed_out":true,"panicked":true,"waited_ms":1,"duration_ms":2}}`
 	ask("/v1/settle", settled)
+	ask("/v1/checks", `{"checks":[{"policy":"running","key":"h","hold":true},{"policy":"tokens","request":{"values":{"tenant":"acme"}},"hold":true}]}`)
+	held := ask("/v1/check", `{"policy":"estimated","request":{"values":{"tenant":"held"}},"hold":true}`)["reservation"]
+	ask("/v1/renew", fmt.Sprintf(`{"reservation":%q}`, held))
 	ask("/v1/refund", `{"reservation":"`+reserve()+`"}`)
 	charge := `{"policy":"tokens","request":{"values":{"tenant":"acme"}},"costs":{"tokens":10},"operation":"c"}`
 	ask("/v1/charge", charge)
@@ -171,7 +175,9 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 		headers    []string
 	}{
 		{409, "/v1/settle", settled, nil},
+		{409, "/v1/renew", fmt.Sprintf(`{"reservation":%q}`, held), nil},
 		{409, "/v1/charge", charge, nil},
+		{422, "/v1/peek", `{"policy":"api","key":"a","hold":true}`, nil},
 		{422, "/v1/settle", `{"reservation":"AAAA"}`, nil},
 		{422, "/v1/check", `{"policy":"tokens","key":"t","costs":{"tokns":1}}`, nil},
 		{422, "/v1/check", `{"together":[{"policy":"api","request":{"client_ip":"192.0.2.8","values":{"tenant":"a","plan":"pro"}}},{"policy":"api","request":{"client_ip":"192.0.2.8","values":{"tenant":"a"}}}]}`, nil},

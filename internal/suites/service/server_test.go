@@ -44,6 +44,9 @@ policies:
   running:
     limits:
       running: {limit: concurrent 2, by: tenant}
+  estimated:
+    limits:
+      guess: {limit: 10000/hour fixed, by: tenant, estimate: 10}
   shadow:
     limits:
       trial: {limit: 1/hour, by: everyone, shadow: true}

@@ -1,0 +1,111 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+	"weak"
+
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/seam"
+)
+
+// The reservation of a request that somebody else has decided. That one knows what is charged under which
+// keys, and what is given back for which outcome. It is told once, when the request has ended: the outcome,
+// and the costs that the handler reported. Until then it is asked to renew what it holds.
+
+// settles reports whether anything may still change. A decision of somebody else may have a reservation for
+// what else it says.
+func (r *reservation) settles() bool { return r.elsewhere != nil || len(r.charges) > 0 }
+
+// follow prepares a reservation that is held elsewhere: its estimates, for Spend, and its renewals.
+func (r *reservation) follow(v *verdict) {
+	r.elsewhere = v.Held
+	for _, i := range v.Estimated {
+		of := &v.Results[i]
+		r.charges = append(r.charges, charge{limit: &limit{rule: *of.Rule, estimate: true}, check: Check{Rule: of.Rule}})
+	}
+	if v.RenewIn > 0 {
+		r.mu.Lock()
+		r.renewElsewhereIn(v.RenewIn)
+		r.mu.Unlock()
+	}
+}
+
+// renewElsewhereIn plans the next renewal. The weak pointer ends those of a decision that is never settled,
+// once it is garbage. r.mu is held.
+func (r *reservation) renewElsewhereIn(in time.Duration) {
+	held := weak.Make(r)
+	r.renewal = time.AfterFunc(in, func() {
+		if r := held.Value(); r != nil {
+			r.renewElsewhere()
+		}
+	})
+}
+
+// renewElsewhere renews what is held. If the request ends meanwhile, that is told after the renewal.
+func (r *reservation) renewElsewhere() {
+	r.mu.Lock()
+	ended := r.ended
+	r.renewing = !ended
+	r.mu.Unlock()
+	if ended {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), r.limiter.timeout)
+	defer cancel()
+	again := r.elsewhere.Renew(ctx)
+	r.change(func() {
+		r.renewing = false
+		if again > 0 && !r.ended {
+			r.renewElsewhereIn(again)
+		}
+	})
+}
+
+// endElsewhere settles once.
+func (r *reservation) endElsewhere(e seam.Ending) {
+	r.change(func() {
+		if r.ended {
+			return
+		}
+		r.ended, r.ending = true, &e
+		if r.renewal != nil {
+			r.renewal.Stop()
+		}
+	})
+}
+
+// tellElsewhere says how the request has ended. While nobody answers it is kept, and told again later: whoever
+// holds the charges settles them once, however often it is told.
+func (r *reservation) tellElsewhere() (settled bool) {
+	r.mu.Lock()
+	e := *r.ending
+	e.Costs = r.costs()
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), r.limiter.timeout)
+	defer cancel()
+	err := r.elsewhere.Settle(ctx, e)
+	if failed := (*store.Error)(nil); errors.As(err, &failed) && r.shared.settler.keep(r) {
+		return false
+	}
+	if err != nil {
+		r.shared.settler.gaveUp()
+		r.shared.Lost(1, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settled, r.telling = true, false
+	return true
+}
+
+// costs returns what the handler has reported, by limits. r.mu is held.
+func (r *reservation) costs() map[string]int64 {
+	costs := make(map[string]int64)
+	for i := range r.charges {
+		if c := &r.charges[i]; c.told {
+			costs[c.check.Rule.Name] = c.spent
+		}
+	}
+	return costs
+}

@@ -1,0 +1,68 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// held is what the service holds for a request. core calls its methods one at a time, in the background.
+type held struct {
+	client *Client
+	token  string
+}
+
+var _ adapter.Elsewhere = (*held)(nil)
+
+// Settle tells the service how the request ended. An answer that it was settled before is that to an earlier call, whose
+// own answer was lost.
+func (h *held) Settle(ctx context.Context, e adapter.Ending) error {
+	var err error
+	if e.Refund {
+		err = h.client.Refund(ctx, h.token)
+	} else {
+		err = h.client.Settle(ctx, Settlement{Reservation: h.token, Costs: e.Costs, Outcome: outcomeOf(&e)})
+	}
+	if problem := (*Problem)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
+		return nil
+	}
+	return err
+}
+
+// outcomeOf returns an outcome as the service takes it. Times are rounded so that a failure is the client's in doubt.
+func outcomeOf(e *adapter.Ending) *Outcome {
+	o := &Outcome{
+		Canceled: e.Canceled, TimedOut: e.TimedOut, Panicked: e.Panicked,
+		WaitedMS: (e.Waited + time.Millisecond - 1).Milliseconds(), DurationMS: e.Duration.Milliseconds(),
+	}
+	if e.Status >= 100 && e.Status <= 599 {
+		o.Status = e.Status
+	}
+	return o
+}
+
+// Renew keeps the service from letting go of what it holds. While it does not answer, that is tried again; a token that
+// can't be renewed is the last one, by which the request is settled as long as it has not expired.
+func (h *held) Renew(ctx context.Context) (again time.Duration) {
+	a, err := h.client.Renew(ctx, h.token)
+	switch failed := (*store.Error)(nil); {
+	case err == nil:
+		h.token = a.Reservation
+		return renewIn(a.RenewMS)
+	case errors.As(err, &failed):
+		return later()
+	}
+	return 0
+}
+
+// renewIn returns when to renew by an answer: at most once a tenth of a second, whatever it says.
+func renewIn(ms int64) time.Duration {
+	if ms <= 0 {
+		return 0
+	}
+	return millis(max(ms, 100))
+}

@@ -1,0 +1,90 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/service/client"
+)
+
+// What the service was not told while it was away it is told later, once.
+func TestSettlementsOutliveAnOutageOfTheService(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	l := limiterOf(t, newClient(t, client.Config{URL: s.URL}), "estimated")
+	d := l.AllowKey(t.Context(), "tenant:acme", 300)
+	s.broken.Store(true)
+	ctx := core.NewContext(t.Context(), d)
+	must.OK(t, core.Spend(ctx, 40))
+	before := s.requests.Load()
+	d.Settle(core.Outcome{Status: 200})
+	s.await(t, before+1)
+	s.broken.Store(false)
+	must.OK(t, l.Drain(t.Context()))
+	check.Equal(t, "left", left(t, l, "tenant:acme"), 960)
+	if err := core.Spend(ctx, 40); !errors.Is(err, core.ErrNoEstimate) {
+		t.Errorf("a cost that is reported when the service was told: %v", err)
+	}
+	d.Settle(core.Outcome{Status: 200})
+	must.OK(t, l.Drain(t.Context()))
+	check.Equal(t, "left after a second settlement", left(t, l, "tenant:acme"), 960)
+}
+
+func left(t *testing.T, l *core.Limiter, key string) int64 {
+	t.Helper()
+	d := must.Get(l.Peek(t.Context(), key, 1))(t)
+	return d.Results()[0].Remaining
+}
+
+// A request that runs for longer than the lease of its slot keeps it, and frees it at its end.
+func TestSlotsAreRenewedWhileARequestRuns(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	l := limiterOf(t, newClient(t, client.Config{URL: s.URL}), "brief")
+	d := l.AllowKey(t.Context(), "k", 1)
+	end := time.Now().Add(2 * time.Second) // two leases
+	wait.Until(t, "renewals go on", func() bool { return time.Now().After(end) && s.requests.Load() > 3 })
+	if other := l.AllowKey(t.Context(), "k", 1); other.Allowed {
+		t.Error("the slot was given to somebody else")
+	}
+	d.Settle(core.Outcome{Status: 200})
+	must.OK(t, l.Drain(t.Context()))
+	if other := l.AllowKey(t.Context(), "k", 1); !other.Allowed {
+		t.Error("the slot is not free after the end")
+	}
+}
+
+// A token that has expired, or is none, is not told for ever.
+func TestASettlementThatCanNotBeIsLost(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/v1/settle" {
+			return false
+		}
+		w.Header().Set("Content-Type", core.ProblemType)
+		w.WriteHeader(http.StatusGone)
+		_, _ = fmt.Fprint(w, `{"status":410,"title":"Gone","detail":"It has expired."}`)
+		return true
+	})
+	c := newClient(t, client.Config{URL: s.URL})
+	lost := make(chan core.Event, 4)
+	c.OnEvent(func(e core.Event) {
+		if e.Kind == core.EventSettlementsLost {
+			lost <- e
+		}
+	})
+	l := limiterOf(t, c, "estimated")
+	d := l.Allow(keyfuncs.Values{"tenant": "acme"}.WithContext(context.Background()))
+	d.Settle(core.Outcome{Status: 200})
+	<-lost
+}
