@@ -10,13 +10,13 @@ package keyfuncs
 type RequestKey struct{}
 
 // As returns r as a T, such as [Params], or else the adapter's own request that r wraps; see [RequestKey]. It
-// returns false if neither is one.
+// returns false if neither is one, and without a request, as for a decision for a key.
 func As[T any](r Request) (found T, ok bool) {
 	if reading, is := r.(*Reading); is {
 		r = reading.Request
 	}
-	if found, ok = r.(T); ok {
-		return found, true
+	if found, ok = r.(T); ok || r == nil {
+		return found, ok
 	}
 	found, ok = r.Value(RequestKey{}).(T)
 	return found, ok
@@ -26,6 +26,9 @@ func As[T any](r Request) (found T, ok bool) {
 func Unwrap(r Request) Request {
 	if reading, ok := r.(*Reading); ok {
 		r = reading.Request
+	}
+	if r == nil {
+		return nil
 	}
 	if own, ok := r.Value(RequestKey{}).(Request); ok {
 		return own

@@ -98,6 +98,9 @@ func (v Values) Peer() netip.Addr {
 
 // Value returns the value with this name.
 func (v Values) Value(key any) any {
+	if key == (RequestKey{}) {
+		return v
+	}
 	name, ok := key.(string)
 	if !ok {
 		return nil
@@ -129,6 +132,9 @@ func (v *valuesIn) Context() context.Context { return v.ctx }
 
 // Value looks into the values first.
 func (v *valuesIn) Value(key any) any {
+	if key == (RequestKey{}) {
+		return v
+	}
 	if value := v.Values.Value(key); value != nil {
 		return value
 	}
