@@ -14,24 +14,9 @@ import (
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/clientkeys"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/internal/seam"
 )
-
-// actionRequest asks for an action on a client: Key is a key, or what it is made of, as for explain. Limit
-// may be "" for all limits; in a block, if only one counts such keys. Seconds is for block alone.
-type actionRequest struct {
-	Key     string `json:"key"`
-	Limit   string `json:"limit"`
-	Seconds int64  `json:"seconds"`
-}
-
-type actionJSON struct {
-	Action string    `json:"action"`
-	Key    string    `json:"key"`
-	Limits []string  `json:"limits"`
-	Kept   []string  `json:"kept,omitempty"` // limits whose use is kept in a book, so that it was not reset
-	Until  time.Time `json:"until,omitzero"`
-}
 
 // action is what is done to the checks of one key.
 type action struct {
@@ -40,7 +25,7 @@ type action struct {
 }
 
 func (h *Handler) serveReset(r *request) *problem {
-	return h.act(r, func(*actionRequest) (action, *problem) {
+	return h.act(r, func(*pageapi.Act) (action, *problem) {
 		return action{"reset", func(ctx context.Context, checks []store.Check) error {
 			// A KeptError comes last: nothing else has failed then.
 			if err := seam.Local(h.config.Store).Reset(ctx, checks); err != nil {
@@ -52,7 +37,7 @@ func (h *Handler) serveReset(r *request) *problem {
 }
 
 func (h *Handler) serveUnblock(r *request) *problem {
-	return h.act(r, func(*actionRequest) (action, *problem) {
+	return h.act(r, func(*pageapi.Act) (action, *problem) {
 		return action{"unblock", func(ctx context.Context, checks []store.Check) error {
 			return errors.Join(seam.Local(h.config.Store).Unblock(ctx, checks), h.config.Store.Unblock(ctx, checks))
 		}}, nil
@@ -60,7 +45,7 @@ func (h *Handler) serveUnblock(r *request) *problem {
 }
 
 func (h *Handler) serveBlock(r *request) *problem {
-	return h.act(r, func(ask *actionRequest) (action, *problem) {
+	return h.act(r, func(ask *pageapi.Act) (action, *problem) {
 		most := int64(h.config.MaxBlock / time.Second)
 		switch {
 		case ask.Seconds < 1 || ask.Seconds > most:
@@ -74,8 +59,8 @@ func (h *Handler) serveBlock(r *request) *problem {
 }
 
 // act reads an action, does it, and writes a line about it, whatever becomes of it.
-func (h *Handler) act(r *request, prepare func(*actionRequest) (action, *problem)) *problem {
-	var ask actionRequest
+func (h *Handler) act(r *request, prepare func(*pageapi.Act) (action, *problem)) *problem {
+	var ask pageapi.Act
 	if p := readBody(r.ResponseWriter, r.Request, &ask); p != nil {
 		return p
 	}
@@ -123,7 +108,7 @@ func (h *Handler) act(r *request, prepare func(*actionRequest) (action, *problem
 			"The store did not answer, so it is not known whether anything changed: " + classOf(err) + ".",
 		}
 	}
-	answer := actionJSON{Action: a.name, Key: key, Limits: make([]string, len(rules)), Kept: kept}
+	answer := pageapi.Done{Action: a.name, Key: key, Limits: make([]string, len(rules)), Kept: kept}
 	for i, rule := range rules {
 		answer.Limits[i] = rule.Name
 	}
@@ -161,7 +146,7 @@ func (h *Handler) do(ctx context.Context, a action, key []byte, rules []*store.R
 }
 
 // limitsOf returns the limits that an action is about.
-func (h *Handler) limitsOf(ask *actionRequest, a action) (limits []store.Declaration, _ *problem) {
+func (h *Handler) limitsOf(ask *pageapi.Act, a action) (limits []store.Declaration, _ *problem) {
 	for _, d := range h.config.Store.Registry().Declarations() {
 		if ask.Limit != "" && ask.Limit != d.Rule.Name {
 			continue
@@ -209,7 +194,7 @@ func withoutKept(err error) error {
 }
 
 // audit writes the line about an action.
-func (h *Handler) audit(r *request, a action, ask *actionRequest, key string, kept []string, did bool, err error) {
+func (h *Handler) audit(r *request, a action, ask *pageapi.Act, key string, kept []string, did bool, err error) {
 	attrs := []slog.Attr{
 		slog.String("action", a.name), slog.String("actor", oneLine(r.actor)), slog.String("key", h.logKey(key)),
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/pageapi"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 // blockList is the list of blocks, with the actions of this handler since it was made.
 type blockList struct {
-	list cached[*blocksJSON]
+	list cached[*pageapi.Blocks]
 
 	mu      sync.Mutex
 	changes []change // Guarded by mu.
@@ -28,25 +29,9 @@ type blockList struct {
 
 // change is an action that a list may not have yet.
 type change struct {
-	actionJSON
+	pageapi.Done
 	block bool
 	at    time.Time
-}
-
-type blocksJSON struct {
-	At     time.Time   `json:"at"` // when the store was read
-	Blocks []blockJSON `json:"blocks"`
-	More   bool        `json:"more"` // there are others
-	Error  string      `json:"error,omitempty"`
-}
-
-type blockJSON struct {
-	Limit string    `json:"limit"`
-	Key   string    `json:"key"`
-	Label string    `json:"label,omitempty"`
-	Until time.Time `json:"until"`
-	Level int64     `json:"level"`          // blocks in a row; 0 for those set by hand
-	Idle  string    `json:"idle,omitempty"` // why it blocks nobody now
 }
 
 func (h *Handler) serveBlocks(r *request) *problem {
@@ -57,8 +42,8 @@ func (h *Handler) serveBlocks(r *request) *problem {
 	return r.answer(h.blocks.withChanges(list, time.Now()))
 }
 
-func (h *Handler) makeBlocks(ctx context.Context) (*blocksJSON, time.Duration) {
-	list := &blocksJSON{At: time.Now(), Blocks: []blockJSON{}}
+func (h *Handler) makeBlocks(ctx context.Context) (*pageapi.Blocks, time.Duration) {
+	list := &pageapi.Blocks{At: time.Now(), Blocks: []pageapi.Block{}}
 	declarations := h.config.Store.Registry().Declarations()
 	rules := make([]*store.Rule, len(declarations))
 	for i := range declarations {
@@ -73,7 +58,9 @@ func (h *Handler) makeBlocks(ctx context.Context) (*blocksJSON, time.Duration) {
 			list.More = true
 			break
 		}
-		list.Blocks = append(list.Blocks, blockJSON{blocked.Limit, blocked.Key, h.labels.of(blocked.Key), blocked.Until, blocked.Level, h.idle(declarations, &blocked)})
+		list.Blocks = append(list.Blocks, pageapi.Block{
+			Limit: blocked.Limit, Key: blocked.Key, Label: h.labels.of(blocked.Key), Until: blocked.Until, Level: blocked.Level, Idle: h.idle(declarations, &blocked),
+		})
 	}
 	return list, max(blocksFor, blocksRest*time.Since(list.At))
 }
@@ -92,7 +79,7 @@ func (h *Handler) idle(declarations []store.Declaration, b *store.Blocked) strin
 }
 
 // note remembers an action, so that it shows at once.
-func (b *blockList) note(a *actionJSON, block bool) {
+func (b *blockList) note(a *pageapi.Done, block bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.changes) == maxBlocks {
@@ -103,7 +90,7 @@ func (b *blockList) note(a *actionJSON, block bool) {
 
 // withChanges returns the list with the actions since it was begun, without blocks that have ended, the
 // next to end first.
-func (b *blockList) withChanges(from *blocksJSON, now time.Time) *blocksJSON {
+func (b *blockList) withChanges(from *pageapi.Blocks, now time.Time) *pageapi.Blocks {
 	b.mu.Lock()
 	b.changes = slices.DeleteFunc(b.changes, func(c change) bool { return c.at.Before(from.At) })
 	changes := slices.Clone(b.changes)
@@ -112,7 +99,7 @@ func (b *blockList) withChanges(from *blocksJSON, now time.Time) *blocksJSON {
 	list.Blocks = slices.Clone(from.Blocks)
 	for _, c := range changes {
 		label := ""
-		list.Blocks = slices.DeleteFunc(list.Blocks, func(b blockJSON) bool {
+		list.Blocks = slices.DeleteFunc(list.Blocks, func(b pageapi.Block) bool {
 			same := b.Key == c.Key && slices.Contains(c.Limits, b.Limit)
 			if same {
 				label = b.Label
@@ -120,11 +107,11 @@ func (b *blockList) withChanges(from *blocksJSON, now time.Time) *blocksJSON {
 			return same
 		})
 		if c.block {
-			list.Blocks = append(list.Blocks, blockJSON{Limit: c.Limits[0], Key: c.Key, Label: label, Until: c.Until})
+			list.Blocks = append(list.Blocks, pageapi.Block{Limit: c.Limits[0], Key: c.Key, Label: label, Until: c.Until})
 		}
 	}
-	list.Blocks = slices.DeleteFunc(list.Blocks, func(b blockJSON) bool { return !b.Until.After(now) })
-	slices.SortFunc(list.Blocks, func(a, b blockJSON) int {
+	list.Blocks = slices.DeleteFunc(list.Blocks, func(b pageapi.Block) bool { return !b.Until.After(now) })
+	slices.SortFunc(list.Blocks, func(a, b pageapi.Block) int {
 		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Limit, b.Limit))
 	})
 	return &list

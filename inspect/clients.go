@@ -7,28 +7,16 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
 const mostClients = 200 // that can be asked for
 
-type clientJSON struct {
-	Limit  string      `json:"limit"`
-	Key    string      `json:"key"`
-	Label  string      `json:"label,omitempty"`
-	Shadow bool        `json:"shadow"`
-	Minute countsJSON  `json:"minute"`
-	Hour   countsJSON  `json:"hour"`
-	Used   float64     `json:"used"`
-	UsedAt time.Time   `json:"used_at,omitzero"`
-	Seen   time.Time   `json:"seen,omitzero"`
-	Denial *denialJSON `json:"denial,omitempty"`
-}
-
 // denied returns the clients of all limits that were denied most, and those that would have been by limits
 // in shadow mode.
-func (h *Handler) denied(s *top.Snapshot) (denied, would []clientJSON) {
-	denied, would = []clientJSON{}, []clientJSON{}
+func (h *Handler) denied(s *top.Snapshot) (denied, would []pageapi.Client) {
+	denied, would = []pageapi.Client{}, []pageapi.Client{}
 	for i := range s.Limits {
 		l := &s.Limits[i]
 		for _, c := range l.MostDenied(overviewClients) {
@@ -39,8 +27,8 @@ func (h *Handler) denied(s *top.Snapshot) (denied, would []clientJSON) {
 			}
 		}
 	}
-	for _, list := range [][]clientJSON{denied, would} {
-		slices.SortStableFunc(list, func(a, b clientJSON) int {
+	for _, list := range [][]pageapi.Client{denied, would} {
+		slices.SortStableFunc(list, func(a, b pageapi.Client) int {
 			return cmp.Or(
 				cmp.Compare(b.Minute.Denied+b.Minute.WouldDeny, a.Minute.Denied+a.Minute.WouldDeny),
 				cmp.Compare(b.Hour.Denied+b.Hour.WouldDeny, a.Hour.Denied+a.Hour.WouldDeny),
@@ -51,8 +39,8 @@ func (h *Handler) denied(s *top.Snapshot) (denied, would []clientJSON) {
 }
 
 // near returns the clients of all limits that came nearest to them without being denied.
-func (h *Handler) near(s *top.Snapshot) []clientJSON {
-	all := []clientJSON{}
+func (h *Handler) near(s *top.Snapshot) []pageapi.Client {
+	all := []pageapi.Client{}
 	for i := range s.Limits {
 		l := &s.Limits[i]
 		for _, c := range l.Nearest(4 * overviewClients) {
@@ -61,12 +49,12 @@ func (h *Handler) near(s *top.Snapshot) []clientJSON {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b clientJSON) int { return cmp.Compare(b.Used, a.Used) })
+	slices.SortStableFunc(all, func(a, b pageapi.Client) int { return cmp.Compare(b.Used, a.Used) })
 	return h.labelled(all, overviewClients)
 }
 
 // labelled returns the first n clients with their labels.
-func (h *Handler) labelled(clients []clientJSON, n int) []clientJSON {
+func (h *Handler) labelled(clients []pageapi.Client, n int) []pageapi.Client {
 	clients = slices.Clip(clients[:min(n, len(clients))])
 	for i := range clients {
 		clients[i].Label = h.labels.of(clients[i].Key)
@@ -74,9 +62,9 @@ func (h *Handler) labelled(clients []clientJSON, n int) []clientJSON {
 	return clients
 }
 
-func clientOf(l *top.Limit, c *top.Client) clientJSON {
-	return clientJSON{
-		Limit: l.Name, Key: c.Key, Shadow: l.Shadow, Minute: countsJSON(c.Minute), Hour: countsJSON(c.Hour),
+func clientOf(l *top.Limit, c *top.Client) pageapi.Client {
+	return pageapi.Client{
+		Limit: l.Name, Key: c.Key, Shadow: l.Shadow, Minute: pageapi.Counts(c.Minute), Hour: pageapi.Counts(c.Hour),
 		Used: float64(int64(c.Used*1000)) / 1000, UsedAt: c.UsedAt, Seen: c.Seen, Denial: denialOf(&c.Denial),
 	}
 }
@@ -109,13 +97,13 @@ func (h *Handler) serveClients(r *request) *problem {
 	default:
 		return &problem{http.StatusBadRequest, `by must be "denied", "near" or "busy".`}
 	}
-	clients := make([]clientJSON, len(found))
+	clients := make([]pageapi.Client, len(found))
 	for i := range found {
 		clients[i] = clientOf(l, &found[i])
 	}
 	return r.answer(struct {
-		At      time.Time    `json:"at"`
-		Limit   string       `json:"limit"`
-		Clients []clientJSON `json:"clients"`
+		At      time.Time        `json:"at"`
+		Limit   string           `json:"limit"`
+		Clients []pageapi.Client `json:"clients"`
 	}{o.At, name, h.labelled(clients, n)})
 }

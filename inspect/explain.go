@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -21,32 +22,8 @@ const (
 	maxCost    = 1 << 40
 )
 
-// explainRequest asks about a client. Query is a whole key, such as "user:42", or what a key is made
-// of: an address, a user, an API key, a label.
-type explainRequest struct {
-	Query string `json:"query"`
-	Cost  int64  `json:"cost"` // of the request in question; 0 for that of the last denial, or 1
-}
-
-type explainJSON struct {
-	At   time.Time `json:"at"`
-	Keys []keyJSON `json:"keys"`
-}
-
-// keyJSON is the state of one key. State is "blocked", "denied", "allowed" or "unknown": nothing is
-// known of such a key.
-type keyJSON struct {
-	Key     string      `json:"key"`
-	Label   string      `json:"label,omitempty"`
-	State   string      `json:"state"`
-	Summary string      `json:"summary"`
-	Limits  []stateJSON `json:"limits"`
-	Unused  []string    `json:"unused"` // limits of which the key has used nothing
-	Error   string      `json:"error,omitempty"`
-}
-
 func (h *Handler) serveExplain(r *request) *problem {
-	var ask explainRequest
+	var ask pageapi.Question
 	if p := readBody(r.ResponseWriter, r.Request, &ask); p != nil {
 		return p
 	}
@@ -62,9 +39,9 @@ func (h *Handler) serveExplain(r *request) *problem {
 		return gone(err)
 	}
 	declarations := h.config.Store.Registry().Declarations()
-	answer := explainJSON{At: time.Now()}
+	answer := pageapi.Explanation{At: time.Now()}
 	answer.Keys = h.explainMeant(r.Context(), ask.Query, ask.Cost, declarations, o.snapshot)
-	slices.SortStableFunc(answer.Keys, func(a, b keyJSON) int { return cmp.Compare(rank(a.State), rank(b.State)) })
+	slices.SortStableFunc(answer.Keys, func(a, b pageapi.Key) int { return cmp.Compare(rank(a.State), rank(b.State)) })
 	return r.answer(answer)
 }
 
@@ -88,22 +65,22 @@ func isPrintable(s string) bool {
 }
 
 // explain asks the store and the heavy hitters about one key.
-func (h *Handler) explain(ctx context.Context, key string, cost int64, declarations []store.Declaration, s *top.Snapshot) keyJSON {
-	k := keyJSON{Key: key, Label: h.labels.of(key), Limits: []stateJSON{}, Unused: []string{}}
+func (h *Handler) explain(ctx context.Context, key string, cost int64, declarations []store.Declaration, s *top.Snapshot) pageapi.Key {
+	k := pageapi.Key{Key: key, Label: h.labels.of(key), Limits: []pageapi.State{}, Unused: []string{}}
 	for part := range slices.Chunk(declarations, checksEach) {
 		if err := h.explainPart(ctx, &k, part, cost, s); err != nil {
 			k.Error = "The store did not answer, so the numbers are missing: " + classOf(err) + "."
-			k.addKnown(part, s)
+			addKnown(&k, part, s)
 		}
 	}
-	slices.SortStableFunc(k.Limits, func(a, b stateJSON) int {
+	slices.SortStableFunc(k.Limits, func(a, b pageapi.State) int {
 		return cmp.Or(cmp.Compare(shadowLast(a), shadowLast(b)), cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(b.RetryAfterMS, a.RetryAfterMS))
 	})
-	k.sumUp()
+	sumUp(&k)
 	return k
 }
 
-func (h *Handler) explainPart(ctx context.Context, k *keyJSON, declarations []store.Declaration, cost int64, s *top.Snapshot) error {
+func (h *Handler) explainPart(ctx context.Context, k *pageapi.Key, declarations []store.Declaration, cost int64, s *top.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, h.config.Timeout)
 	defer cancel()
 	checks, results, accounts := make([]store.Check, len(declarations)), make([]store.Result, len(declarations)), make([]store.Account, len(declarations))
@@ -128,7 +105,7 @@ func (h *Handler) explainPart(ctx context.Context, k *keyJSON, declarations []st
 		state := stateOf(d, check.Cost, result, &accounts[i], client)
 		state.Versions = versionsIn(s, d.Rule.Name)
 		if kinds, former := h.former(d, k.Key); former {
-			state.retire(d, kinds)
+			retire(&state, d, kinds)
 		}
 		k.Limits = append(k.Limits, state)
 	}
@@ -136,7 +113,7 @@ func (h *Handler) explainPart(ctx context.Context, k *keyJSON, declarations []st
 }
 
 // addKnown adds what the heavy hitters know of a key while the store does not answer.
-func (k *keyJSON) addKnown(declarations []store.Declaration, s *top.Snapshot) {
+func addKnown(k *pageapi.Key, declarations []store.Declaration, s *top.Snapshot) {
 	for i := range declarations {
 		if client := clientIn(s, declarations[i].Rule.Name, k.Key); client != nil {
 			state := stateOf(&declarations[i], costOf(0, client), nil, nil, client)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/pageapi"
 )
 
 const (
@@ -22,62 +23,12 @@ type health struct {
 	since time.Time // from when on events are heard
 
 	mu     sync.Mutex
-	outage *outageJSON          // nil if there is none. Guarded by mu.
-	ended  endedJSON            // outages. Guarded by mu.
-	slow   slowJSON             // Guarded by mu.
-	ledger *outageJSON          // of the ledger of a quota.Book; nil if there is none. Guarded by mu.
-	nodes  map[string]*nodeJSON // by address. Guarded by mu.
-	events []eventJSON          // oldest first. Guarded by mu.
-}
-
-type healthJSON struct {
-	State  string      `json:"state"` // "ok", "degraded" (a breaker is open, or the ledger of a quota.Book is out) or "outage"
-	Since  time.Time   `json:"since"` // when this process began to listen
-	Shared bool        `json:"shared"`
-	Outage *outageJSON `json:"outage,omitempty"`
-	Ended  endedJSON   `json:"ended"` // outages since then, without those that count as slow
-	Slow   slowJSON    `json:"slow"`
-	Ledger *outageJSON `json:"ledger_outage,omitempty"` // of the ledger of a quota.Book
-	Nodes  []nodeJSON  `json:"nodes"`
-	Events []eventJSON `json:"events"` // newest first
-}
-
-type outageJSON struct {
-	Since time.Time `json:"since"`
-	Class string    `json:"class,omitempty"`
-	Node  string    `json:"node,omitempty"`
-}
-
-// endedJSON sums up outages that have ended.
-type endedJSON struct {
-	Outages   int64     `json:"outages"`
-	LastAt    time.Time `json:"last_at,omitzero"` // when the last one ended
-	LongestMS int64     `json:"longest_ms"`
-}
-
-// slowJSON sums up what core.Event.Slow says was no outage.
-type slowJSON struct {
-	Times    int64     `json:"times"`
-	Timeouts int64     `json:"timeouts"`
-	LastAt   time.Time `json:"last_at,omitzero"`
-}
-
-type nodeJSON struct {
-	Node        string    `json:"node"`
-	Breaker     string    `json:"breaker"` // "open" or "closed"
-	Since       time.Time `json:"since"`   // the last change
-	Errors      int64     `json:"errors"`
-	Class       string    `json:"class,omitempty"` // of the last error
-	LastErrorAt time.Time `json:"last_error_at,omitzero"`
-}
-
-type eventJSON struct {
-	At         time.Time `json:"at"`
-	Kind       string    `json:"kind"`
-	Class      string    `json:"class,omitempty"`
-	Node       string    `json:"node,omitempty"`
-	Count      int64     `json:"count,omitempty"`
-	DurationMS int64     `json:"duration_ms,omitempty"`
+	outage *pageapi.Outage          // nil if there is none. Guarded by mu.
+	ended  pageapi.Ended            // outages. Guarded by mu.
+	slow   pageapi.Slow             // Guarded by mu.
+	ledger *pageapi.Outage          // of the ledger of a quota.Book; nil if there is none. Guarded by mu.
+	nodes  map[string]*pageapi.Node // by address. Guarded by mu.
+	events []pageapi.Event          // oldest first. Guarded by mu.
 }
 
 // note keeps an event. It is called within requests, so it only takes notes. An error's text stays out:
@@ -89,14 +40,16 @@ func (h *health) note(e core.Event) {
 	if len(h.events) == maxEvents {
 		h.events = slices.Delete(h.events, 0, 1)
 	}
-	h.events = append(h.events, eventJSON{now, e.Kind.String(), string(e.Class), e.Node, e.Count, e.Duration.Milliseconds()})
+	h.events = append(h.events, pageapi.Event{
+		At: now, Kind: e.Kind.String(), Class: string(e.Class), Node: e.Node, Count: e.Count, DurationMS: e.Duration.Milliseconds(),
+	})
 	switch e.Kind {
 	case core.EventOutageBegan:
-		h.outage = &outageJSON{now, string(e.Class), e.Node}
+		h.outage = &pageapi.Outage{Since: now, Class: string(e.Class), Node: e.Node}
 	case core.EventOutageEnded:
 		h.end(&e, now)
 	case core.EventLedgerOut:
-		h.ledger = &outageJSON{now, string(e.Class), ""}
+		h.ledger = &pageapi.Outage{Since: now, Class: string(e.Class)}
 	case core.EventLedgerBack:
 		h.ledger = nil
 	case core.EventStoreError, core.EventBreakerOpened, core.EventBreakerClosed:
@@ -141,12 +94,12 @@ func (h *health) end(e *core.Event, now time.Time) {
 			break
 		}
 	}
-	h.events = slices.DeleteFunc(kept, func(e eventJSON) bool { return e.Kind == kindSlow })
-	h.events = append(h.events, eventJSON{At: now, Kind: kindSlow, Class: string(e.Class), Count: h.slow.Timeouts})
+	h.events = slices.DeleteFunc(kept, func(e pageapi.Event) bool { return e.Kind == kindSlow })
+	h.events = append(h.events, pageapi.Event{At: now, Kind: kindSlow, Class: string(e.Class), Count: h.slow.Timeouts})
 }
 
 // node returns the state of a server, or nil if there is none. h.mu is held.
-func (h *health) node(address string, now time.Time) *nodeJSON {
+func (h *health) node(address string, now time.Time) *pageapi.Node {
 	if address == "" {
 		return nil
 	}
@@ -156,29 +109,29 @@ func (h *health) node(address string, now time.Time) *nodeJSON {
 			return nil
 		}
 		if h.nodes == nil {
-			h.nodes = make(map[string]*nodeJSON)
+			h.nodes = make(map[string]*pageapi.Node)
 		}
-		node = &nodeJSON{Node: address, Breaker: "closed", Since: now}
+		node = &pageapi.Node{Node: address, Breaker: "closed", Since: now}
 		h.nodes[address] = node
 	}
 	return node
 }
 
 // now returns the state of the store.
-func (h *health) now(registry interface{ InProcess() bool }) healthJSON {
+func (h *health) now(registry interface{ InProcess() bool }) pageapi.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := healthJSON{State: "ok", Since: h.since, Shared: !registry.InProcess(), Ended: h.ended, Slow: h.slow, Nodes: []nodeJSON{}, Events: slices.Clone(h.events)}
+	state := pageapi.Health{State: "ok", Since: h.since, Shared: !registry.InProcess(), Ended: h.ended, Slow: h.slow, Nodes: []pageapi.Node{}, Events: slices.Clone(h.events)}
 	for _, node := range h.nodes {
 		state.Nodes = append(state.Nodes, *node)
 		if node.Breaker == "open" {
 			state.State = "degraded"
 		}
 	}
-	slices.SortFunc(state.Nodes, func(a, b nodeJSON) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(state.Nodes, func(a, b pageapi.Node) int { return cmp.Compare(a.Node, b.Node) })
 	slices.Reverse(state.Events)
 	if state.Events == nil {
-		state.Events = []eventJSON{}
+		state.Events = []pageapi.Event{}
 	}
 	if h.ledger != nil {
 		l := *h.ledger

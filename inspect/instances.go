@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -18,40 +19,14 @@ const (
 	maxRemembered = 1024 // instances
 )
 
-// instanceJSON is one instance. State is as in healthJSON, as the instance saw its store when it took its
-// snapshot.
-type instanceJSON struct {
-	Name     string        `json:"name"`
-	At       time.Time     `json:"at"` // of its snapshot
-	State    string        `json:"state"`
-	Since    time.Time     `json:"since,omitzero"` // when the outage began, or the last one ended
-	Class    string        `json:"class,omitempty"`
-	LastedMS int64         `json:"lasted_ms,omitempty"` // of an outage that has ended
-	Open     []breakerJSON `json:"open,omitempty"`
-	Versions []string      `json:"versions,omitempty"` // of the policies by which it decides
-}
-
-// breakerJSON is a server that an instance does not ask.
-type breakerJSON struct {
-	Node  string    `json:"node"`
-	Since time.Time `json:"since"`
-	Class string    `json:"class,omitempty"`
-}
-
-// silentJSON is an instance that was there some minutes ago.
-type silentJSON struct {
-	Name string    `json:"name"`
-	At   time.Time `json:"at"` // of the last snapshot that was seen
-}
-
-func instanceOf(i *top.Instance) instanceJSON {
-	out := instanceJSON{
+func instanceOf(i *top.Instance) pageapi.Instance {
+	out := pageapi.Instance{
 		Name: i.Name, At: i.At, State: "ok",
 		Since: i.Health.Since, Class: i.Health.Class, LastedMS: i.Health.Lasted.Milliseconds(), Versions: i.Versions,
 	}
 	for _, b := range i.Health.Open {
 		out.State = "degraded"
-		out.Open = append(out.Open, breakerJSON(b))
+		out.Open = append(out.Open, pageapi.Breaker(b))
 	}
 	if i.Health.Out {
 		out.State = "outage"
@@ -67,7 +42,7 @@ type instances struct {
 
 // note notes which instances there are, and returns those that are missing. They are told only if all could
 // be read.
-func (i *instances) note(now time.Time, present []top.Instance, complete bool) []silentJSON {
+func (i *instances) note(now time.Time, present []top.Instance, complete bool) []pageapi.Silent {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.seen == nil {
@@ -78,15 +53,15 @@ func (i *instances) note(now time.Time, present []top.Instance, complete bool) [
 			i.seen[p.Name] = now
 		}
 	}
-	silent := []silentJSON{}
+	silent := []pageapi.Silent{}
 	for name, at := range i.seen {
 		switch {
 		case now.Sub(at) > silentFor:
 			delete(i.seen, name)
 		case complete && at.Before(now):
-			silent = append(silent, silentJSON{name, at})
+			silent = append(silent, pageapi.Silent{Name: name, At: at})
 		}
 	}
-	slices.SortFunc(silent, func(a, b silentJSON) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(silent, func(a, b pageapi.Silent) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Name, b.Name)) })
 	return silent[:min(len(silent), maxSilent)]
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/clientkeys"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
 )
@@ -83,17 +84,17 @@ func kindOf(key string) string {
 
 // explainMeant explains the keys that text may mean, at least one: of several, those of which something
 // is known.
-func (h *Handler) explainMeant(ctx context.Context, text string, cost int64, among []store.Declaration, s *top.Snapshot) []keyJSON {
+func (h *Handler) explainMeant(ctx context.Context, text string, cost int64, among []store.Declaration, s *top.Snapshot) []pageapi.Key {
 	keys, whole := h.meant(text, among, s)
 	if typed := storeKey(text); !whole && !slices.Contains(keys, typed) {
 		// A key that the application makes itself, for core.Limiter.AllowKey, can look like anything.
 		keys = append(keys, typed)
 	}
-	explained := make([]keyJSON, 0, len(keys))
+	explained := make([]pageapi.Key, 0, len(keys))
 	for _, key := range keys {
 		explained = append(explained, h.explain(ctx, key, cost, among, s))
 	}
-	known := slices.DeleteFunc(slices.Clone(explained), func(k keyJSON) bool { return len(k.Limits) == 0 })
+	known := slices.DeleteFunc(slices.Clone(explained), func(k pageapi.Key) bool { return len(k.Limits) == 0 })
 	if len(known) > 0 {
 		return known
 	}

@@ -6,33 +6,9 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/metrics/top"
 )
-
-// stateJSON is what one limit says of a key. State is "blocked", "denied", "near" or "allowed".
-type stateJSON struct {
-	Limit        string      `json:"limit"`
-	Algorithm    string      `json:"algorithm"`
-	Quota        int64       `json:"quota"`
-	Burst        int64       `json:"burst"`
-	WindowMS     int64       `json:"window_ms"`
-	Numbers      string      `json:"numbers"`
-	Shadow       bool        `json:"shadow"`
-	CanBlock     bool        `json:"can_block"`
-	Kept         bool        `json:"kept"` // what is used is kept in a book, and can't be reset
-	State        string      `json:"state"`
-	Why          string      `json:"why"`
-	Cost         int64       `json:"cost"` // that State is about
-	Used         int64       `json:"used"`
-	Remaining    int64       `json:"remaining"`
-	RetryAfterMS int64       `json:"retry_after_ms"` // until Cost fits; 0 if waiting can't help
-	FullAfterMS  int64       `json:"full_after_ms"`  // until nothing is used
-	BlockedUntil time.Time   `json:"blocked_until,omitzero"`
-	Minute       *countsJSON `json:"minute,omitempty"` // nil if the key is not among the heavy hitters
-	Hour         *countsJSON `json:"hour,omitempty"`
-	LastDenial   *denialJSON `json:"last_denial,omitempty"`
-	Versions     []string    `json:"versions,omitempty"` // of the policy by which instances decide
-}
 
 // adoptNumbers changes a rule to the numbers that the client's last denial had, if they are others: those
 // of its tier, or of a limit that is scaled. Read under other numbers, its bucket would seem to
@@ -60,14 +36,14 @@ func adoptNumbers(rule *store.Rule, client *top.Client) {
 }
 
 // stateOf says what a limit makes of a key. result and account are nil if the store did not answer.
-func stateOf(d *store.Declaration, cost int64, result *store.Result, account *store.Account, client *top.Client) stateJSON {
+func stateOf(d *store.Declaration, cost int64, result *store.Result, account *store.Account, client *top.Client) pageapi.State {
 	l := declared(*d)
-	state := stateJSON{
+	state := pageapi.State{
 		Limit: l.Name, Algorithm: l.Algorithm, Quota: l.Quota, Burst: l.Burst, WindowMS: l.WindowMS, Numbers: l.Numbers,
 		Shadow: l.Shadow, CanBlock: l.CanBlock, Cost: cost, State: "unknown",
 	}
 	if client != nil {
-		minute, hour := countsJSON(client.Minute), countsJSON(client.Hour)
+		minute, hour := pageapi.Counts(client.Minute), pageapi.Counts(client.Hour)
 		state.Minute, state.Hour, state.LastDenial = &minute, &hour, denialOf(&client.Denial)
 	}
 	if result == nil {
@@ -88,7 +64,7 @@ func stateOf(d *store.Declaration, cost int64, result *store.Result, account *st
 }
 
 // retire says that a limit counts such keys no more: what the store has of them denies nobody.
-func (s *stateJSON) retire(d *store.Declaration, kinds string) {
+func retire(s *pageapi.State, d *store.Declaration, kinds string) {
 	s.State, s.RetryAfterMS, s.BlockedUntil = "allowed", 0, time.Time{}
 	s.Why = fmt.Sprintf("Not counted any more: the limit counts by %s now, and no more by %s.", d.Keys, kinds)
 }
@@ -109,7 +85,7 @@ func stateWord(d *store.Declaration, cost int64, result *store.Result) string {
 func millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // stateWhy says in words what a limit's numbers mean for a key now.
-func stateWhy(s *stateJSON, rule *store.Rule, result *store.Result, window string) string {
+func stateWhy(s *pageapi.State, rule *store.Rule, result *store.Result, window string) string {
 	used := fmt.Sprintf("%s of %s used", grouped(s.Used), grouped(s.Burst))
 	if s.Used == s.Burst {
 		used = "All " + grouped(s.Burst) + " used"
@@ -136,7 +112,7 @@ func stateWhy(s *stateJSON, rule *store.Rule, result *store.Result, window strin
 }
 
 // sumUp says in one sentence what happens to the client's next request.
-func (k *keyJSON) sumUp() {
+func sumUp(k *pageapi.Key) {
 	k.State = "unknown"
 	for i := range k.Limits {
 		l := &k.Limits[i]
@@ -182,7 +158,7 @@ func lowerFirst(s string) string {
 }
 
 // shadowLast orders limits that are enforced before those that are not.
-func shadowLast(s stateJSON) int {
+func shadowLast(s pageapi.State) int {
 	if s.Shadow {
 		return 1
 	}

@@ -7,29 +7,15 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
-// denialJSON is the last denial of a client.
-type denialJSON struct {
-	At           time.Time `json:"at"`
-	Reason       string    `json:"reason"`
-	Shadow       bool      `json:"shadow"`
-	Cost         int64     `json:"cost"`
-	Remaining    int64     `json:"remaining"`
-	Quota        int64     `json:"quota"`
-	Burst        int64     `json:"burst"`
-	WindowMS     int64     `json:"window_ms"`
-	RetryAfterMS int64     `json:"retry_after_ms"`
-	Why          string    `json:"why"`
-	Version      string    `json:"version,omitempty"` // of the policy that denied
-}
-
-func denialOf(d *top.Denial) *denialJSON {
+func denialOf(d *top.Denial) *pageapi.Denial {
 	if d.Reason == core.ReasonUndecided {
 		return nil
 	}
-	return &denialJSON{
+	return &pageapi.Denial{
 		At: d.At, Reason: d.Reason.String(), Shadow: d.Shadow, Cost: d.Cost, Remaining: d.Remaining,
 		Quota: d.Quota, Burst: d.Burst, WindowMS: d.Window.Milliseconds(), RetryAfterMS: d.RetryAfter.Milliseconds(), Why: why(d), Version: d.Version,
 	}

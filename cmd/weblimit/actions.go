@@ -10,14 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/pageapi"
 )
-
-// action is what the API is asked to do.
-type action struct {
-	Key     string `json:"key"`
-	Limit   string `json:"limit,omitempty"`
-	Seconds int64  `json:"seconds,omitempty"`
-}
 
 // aboutActionKeys is what help says of keys in actions.
 const aboutActionKeys = `
@@ -40,7 +34,7 @@ See weblimit quota adjust.` + aboutActionKeys,
   weblimit reset user:42 --limit login`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.act(c.Context(), "reset", action{Key: args[0], Limit: limit}, "Reset")
+			return a.act(c.Context(), "reset", pageapi.Act{Key: args[0], Limit: limit}, "Reset")
 		},
 	}
 	a.limitFlag(c, &limit, "only this limit; all of them if not set")
@@ -57,7 +51,7 @@ func (a *app) unblockCommand() *cobra.Command {
   weblimit unblock user:42 --limit login`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.act(c.Context(), "unblock", action{Key: args[0], Limit: limit}, "Unblocked")
+			return a.act(c.Context(), "unblock", pageapi.Act{Key: args[0], Limit: limit}, "Unblocked")
 		},
 	}
 	a.limitFlag(c, &limit, "only this limit; all of them if not set")
@@ -70,7 +64,7 @@ func (a *app) blockCommand() *cobra.Command {
 		Use:   "block KEY --for DURATION",
 		Short: "Deny all requests of a client for some time",
 		Long: `block denies all requests of a client under one limit, at once and on all instances.
-Any limit that is enforced can block. If just one counts such keys, --limit can be left out.` + aboutActionKeys,
+Any limit that is enforced can block. If just one pageapi.Counts such keys, --limit can be left out.` + aboutActionKeys,
 		Example: `  weblimit block user:42 --for 10m
   weblimit block 192.0.2.7 --for 7d --limit login`,
 		Args: cobra.ExactArgs(1),
@@ -82,7 +76,7 @@ Any limit that is enforced can block. If just one counts such keys, --limit can 
 			if err != nil {
 				return err
 			}
-			return a.act(c.Context(), "block", action{Key: args[0], Limit: limit, Seconds: int64(d / time.Second)}, "Blocked")
+			return a.act(c.Context(), "block", pageapi.Act{Key: args[0], Limit: limit, Seconds: int64(d / time.Second)}, "Blocked")
 		},
 	}
 	c.Flags().StringVar(&length, "for", "", "how long: whole seconds, such as 90s, 10m, 12h, 7d (required)")
@@ -113,7 +107,7 @@ func (a *app) limitNames(ctx context.Context) []string {
 		return nil
 	}
 	defer to.close()
-	answer, _, err := get[limitsAnswer](ctx, to, "limits")
+	answer, _, err := get[pageapi.Limits](ctx, to, "limits")
 	if err != nil {
 		return nil
 	}
@@ -146,7 +140,7 @@ func parseLength(text string) (time.Duration, error) {
 }
 
 // act does something to a key, and says what was done.
-func (a *app) act(ctx context.Context, path string, what action, done string) error {
+func (a *app) act(ctx context.Context, path string, what pageapi.Act, done string) error {
 	var err error
 	if what.Key, err = a.keyArgument(what.Key); err != nil {
 		return err
@@ -156,7 +150,7 @@ func (a *app) act(ctx context.Context, path string, what action, done string) er
 		return err
 	}
 	defer to.close()
-	answer, raw, err := post[actionAnswer](ctx, to, path, what)
+	answer, raw, err := post[pageapi.Done](ctx, to, path, what)
 	if err != nil {
 		return err
 	}

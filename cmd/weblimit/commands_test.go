@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
 )
@@ -101,21 +102,17 @@ func TestActionsOnWhatAKeyIsMadeOf(t *testing.T) {
 func TestTopShowsInstancesInTrouble(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	o := overview{
+	o := pageapi.Overview{
 		At: at,
-		Instances: []instanceJSON{
+		Instances: []pageapi.Instance{
 			{Name: "web-1", State: "outage", Since: at.Add(-time.Minute), Class: "timeout"},
 			{Name: "web-2", State: "degraded"},
 			{Name: "web-3", State: "ok"},
 		},
-		Silent: []silentJSON{{Name: "web-4", At: at.Add(-40 * time.Second)}},
-		Store:  &storeJSON{State: "degraded"},
+		Silent: []pageapi.Silent{{Name: "web-4", At: at.Add(-40 * time.Second)}},
+		Store:  &pageapi.Health{State: "degraded"},
 	}
-	o.Instances[1].Open = append(o.Instances[1].Open, struct {
-		Node  string    `json:"node"`
-		Since time.Time `json:"since"`
-		Class string    `json:"class"`
-	}{"10.0.0.1:6379", at.Add(-time.Second), "connection"})
+	o.Instances[1].Open = append(o.Instances[1].Open, pageapi.Breaker{Node: "10.0.0.1:6379", Since: at.Add(-time.Second), Class: "connection"})
 	var b bytes.Buffer
 	writeOverview(&show.Out{W: &b}, &connection{where: "here"}, &o, 10)
 	want := `here · 3 instances · 03:04:05 UTC · store: degraded
@@ -133,7 +130,7 @@ No limit has decided anything yet.
 // During a roll-out, top says which instances decide by which version of the policy.
 func TestTopShowsVersions(t *testing.T) {
 	t.Parallel()
-	o := overview{Instances: []instanceJSON{
+	o := pageapi.Overview{Instances: []pageapi.Instance{
 		{Name: "web-1", State: "ok", Versions: []string{"v1#aa"}},
 		{Name: "web-2", State: "ok", Versions: []string{"v2#bb"}},
 		{Name: "web-3", State: "ok", Versions: []string{"v1#aa"}},
@@ -150,8 +147,8 @@ func TestTopShowsVersions(t *testing.T) {
 		t.Errorf("one version, and instances are named:\n%s", &b)
 	}
 	b.Reset()
-	writeExplanation(&show.Out{W: &b}, time.Now(), &keyJSON{Key: "user:1", Limits: []stateJSON{{
-		Limit: "login", State: "denied", Versions: []string{"v1#aa", "v2#bb"}, LastDenial: &denial{At: time.Now(), Why: "Used up.", Version: "v1#aa"},
+	writeExplanation(&show.Out{W: &b}, time.Now(), &pageapi.Key{Key: "user:1", Limits: []pageapi.State{{
+		Limit: "login", State: "denied", Versions: []string{"v1#aa", "v2#bb"}, LastDenial: &pageapi.Denial{At: time.Now(), Why: "Used up.", Version: "v1#aa"},
 	}}}, nil)
 	wants(t, b.String(), "policy       v1#aa or v2#bb: instances have different versions", "Used up. By policy v1#aa.")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -169,7 +170,7 @@ func (d *direct) amend(path string, answer []byte) ([]byte, error) {
 		return nil, err
 	}
 	instances = slices.DeleteFunc(instances, func(text json.RawMessage) bool {
-		var i instanceJSON
+		var i pageapi.Instance
 		return json.Unmarshal(text, &i) == nil && i.Name == d.tracker.Instance()
 	})
 	text, err := json.Marshal(instances)

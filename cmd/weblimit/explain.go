@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/pageapi"
 )
 
 // aboutKeys is what help says of keys.
@@ -19,12 +20,6 @@ const aboutKeys = `
 KEY is a client as limits count it, such as user:42 or ip:192.0.2.7, or what such a
 key is made of: a user, an address, an API key, a label. "-" reads it from standard
 input, so that an API key does not stand in the list of processes.`
-
-// question is what peek and explain ask.
-type question struct {
-	Query string `json:"query"`
-	Cost  int64  `json:"cost"`
-}
 
 func (a *app) peekCommand() *cobra.Command {
 	var cost int64
@@ -40,7 +35,7 @@ It ends with 3 if the client is denied or blocked now, so that scripts can branc
   weblimit peek user:42 >/dev/null || echo "denied, or an error"`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.look(c.Context(), args[0], cost, func(to *connection, e *explanation, raw []byte) error {
+			return a.look(c.Context(), args[0], cost, func(to *connection, e *pageapi.Explanation, raw []byte) error {
 				if a.json {
 					return a.writeJSON(raw)
 				}
@@ -74,8 +69,8 @@ It ends with 3 if the client is denied or blocked now, so that scripts can branc
   weblimit explain - < api-key.txt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.look(c.Context(), args[0], cost, func(to *connection, e *explanation, raw []byte) error {
-				limits, _, err := get[limitsAnswer](c.Context(), to, "limits")
+			return a.look(c.Context(), args[0], cost, func(to *connection, e *pageapi.Explanation, raw []byte) error {
+				limits, _, err := get[pageapi.Limits](c.Context(), to, "limits")
 				if err != nil {
 					return err
 				}
@@ -101,7 +96,7 @@ It ends with 3 if the client is denied or blocked now, so that scripts can branc
 }
 
 // look looks a key up, has it shown, and returns errDenied if the client is denied.
-func (a *app) look(ctx context.Context, query string, cost int64, display func(*connection, *explanation, []byte) error) error {
+func (a *app) look(ctx context.Context, query string, cost int64, display func(*connection, *pageapi.Explanation, []byte) error) error {
 	if cost < 0 {
 		return usagef("--cost must not be negative, got %d", cost)
 	}
@@ -114,7 +109,7 @@ func (a *app) look(ctx context.Context, query string, cost int64, display func(*
 		return err
 	}
 	defer to.close()
-	e, raw, err := post[explanation](ctx, to, "explain", question{query, cost})
+	e, raw, err := post[pageapi.Explanation](ctx, to, "explain", pageapi.Question{Query: query, Cost: cost})
 	if err != nil {
 		return err
 	}
@@ -161,7 +156,7 @@ func (a *app) writeReach(to *connection) {
 }
 
 // writeHead writes who it is about, and what happens to the next request.
-func writeHead(out *show.Out, k *keyJSON) {
+func writeHead(out *show.Out, k *pageapi.Key) {
 	style := show.Green
 	switch k.State {
 	case "denied", "blocked":
@@ -177,7 +172,7 @@ func writeHead(out *show.Out, k *keyJSON) {
 	out.Line(style, k.Summary)
 }
 
-func (a *app) writePeek(k *keyJSON) {
+func (a *app) writePeek(k *pageapi.Key) {
 	writeHead(a.text, k)
 	if len(k.Limits) == 0 {
 		return
@@ -207,7 +202,7 @@ func (a *app) writePeek(k *keyJSON) {
 }
 
 // fitsIn says when a request fits.
-func fitsIn(l *stateJSON) string {
+func fitsIn(l *pageapi.State) string {
 	switch {
 	case l.RetryAfterMS > 0:
 		return lasting(millis(l.RetryAfterMS))
@@ -218,14 +213,14 @@ func fitsIn(l *stateJSON) string {
 }
 
 // allBackIn says when a client has all of a limit again.
-func allBackIn(l *stateJSON) string {
+func allBackIn(l *pageapi.State) string {
 	if l.Used <= 0 && l.State != "blocked" {
 		return "now"
 	}
 	return lasting(millis(l.FullAfterMS))
 }
 
-func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJSON) {
+func writeExplanation(out *show.Out, now time.Time, k *pageapi.Key, limits []pageapi.Limit) {
 	writeHead(out, k)
 	for i := range k.Limits {
 		l := &k.Limits[i]
@@ -273,7 +268,7 @@ func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJS
 		}
 		for j := range limits {
 			if limits[j].Name == l.Limit && limits[j].Suggest != nil {
-				out.Item("suggestion", limits[j].suggested()+fmt.Sprintf("; %s stay within the present %s", percent(limits[j].Suggest.Within), grouped(limits[j].Quota)))
+				out.Item("suggestion", suggested(&limits[j])+fmt.Sprintf("; %s stay within the present %s", percent(limits[j].Suggest.Within), grouped(limits[j].Quota)))
 			}
 		}
 	}
@@ -284,7 +279,7 @@ func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJS
 }
 
 // recovers says when a request fits, and when all of a limit is there again.
-func recovers(l *stateJSON) string {
+func recovers(l *pageapi.State) string {
 	if l.Used <= 0 || l.FullAfterMS <= 0 {
 		return "nothing to recover"
 	}
@@ -299,7 +294,7 @@ func recovers(l *stateJSON) string {
 }
 
 // inWords writes counts of requests.
-func inWords(c *counts) string {
+func inWords(c *pageapi.Counts) string {
 	text := plural(c.Requests, "request")
 	if c.Denied > 0 {
 		text += ", " + grouped(c.Denied) + " denied"

@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -56,7 +57,7 @@ func TestLimitsThatAreKept(t *testing.T) {
 	for name, c := range map[string]call{"the page": onPage, "Redis": onRedis} {
 		r := c.run(t, "explain", "tenant:acme")
 		wants(t, squeeze(r.out), "kept: allowed (100 per calendar day", "used 8 of 100, 92 left", "kept in a book", "login: allowed")
-		e := decode[explanation](t, c.run(t, "explain", "--json", "tenant:acme").out)
+		e := decode[pageapi.Explanation](t, c.run(t, "explain", "--json", "tenant:acme").out)
 		for _, l := range e.Keys[0].Limits {
 			if l.Kept != (l.Limit == "kept") || l.Used != 8 {
 				t.Errorf("%s: %+v", name, l)
@@ -79,7 +80,7 @@ func TestLimitsThatAreKept(t *testing.T) {
 	state := func(want string, out bool) {
 		t.Helper()
 		wait.Until(t, "the store is "+want, func() bool { // it is remembered for a second
-			o := decode[overview](t, onPage.ok(t, "top", "--json"))
+			o := decode[pageapi.Overview](t, onPage.ok(t, "top", "--json"))
 			return o.Store.State == want && (o.Store.Ledger != nil) == out
 		})
 	}

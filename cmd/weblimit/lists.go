@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/pageapi"
 )
 
 func (a *app) blocksCommand() *cobra.Command {
@@ -28,7 +29,7 @@ some seconds for each million keys.`,
 				return err
 			}
 			defer to.close()
-			list, raw, err := get[blocksAnswer](c.Context(), to, "blocks")
+			list, raw, err := get[pageapi.Blocks](c.Context(), to, "blocks")
 			if err != nil {
 				return err
 			}
@@ -46,7 +47,7 @@ some seconds for each million keys.`,
 	}
 }
 
-func writeBlocks(out *show.Out, list *blocksAnswer) {
+func writeBlocks(out *show.Out, list *pageapi.Blocks) {
 	if len(list.Blocks) == 0 {
 		if list.Error == "" {
 			out.Line(show.Plain, "Nobody is blocked.")
@@ -96,7 +97,7 @@ the present number.`,
 				return err
 			}
 			defer to.close()
-			answer, raw, err := get[limitsAnswer](c.Context(), to, path)
+			answer, raw, err := get[pageapi.Limits](c.Context(), to, path)
 			switch {
 			case err != nil:
 				return err
@@ -109,7 +110,7 @@ the present number.`,
 	}
 }
 
-func writeSuggestions(out *show.Out, answer *limitsAnswer) {
+func writeSuggestions(out *show.Out, answer *pageapi.Limits) {
 	t := show.Table{Columns: []show.Column{
 		{Title: "LIMIT", Most: 64, Least: 12},
 		{Title: "NOW", Most: 40, Least: 10},
@@ -133,7 +134,7 @@ func writeSuggestions(out *show.Out, answer *limitsAnswer) {
 			t.Add(show.Cell{Text: l.Name}, show.Cell{Text: l.Numbers}, show.Cell{Text: mode}, show.Cell{Text: none, Style: show.Dim}, show.Cell{}, show.Cell{})
 			continue
 		}
-		t.Add(show.Cell{Text: l.Name}, show.Cell{Text: l.Numbers}, show.Cell{Text: mode}, show.Cell{Text: l.suggested()},
+		t.Add(show.Cell{Text: l.Name}, show.Cell{Text: l.Numbers}, show.Cell{Text: mode}, show.Cell{Text: suggested(l)},
 			show.Cell{Text: strings.Join([]string{grouped(s.Low), grouped(s.High)}, " to ")}, show.Cell{Text: percent(s.Within)})
 	}
 	if t.Rows() == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -102,4 +104,34 @@ func replay(t *testing.T) call {
 	}))
 	t.Cleanup(server.Close)
 	return call{env: map[string]string{"WEBLIMIT_URL": server.URL}}
+}
+
+// Every field that a page answers is one of the types by which the command reads it.
+func TestAnswersHaveNoOtherFields(t *testing.T) {
+	t.Parallel()
+	a := startShared(t)
+	a.ask(t, "user:42", 20)
+	a.published(t, "user:42", 20)
+	for path, to := range map[string]any{
+		"overview": new(pageapi.Session), "limits": new(pageapi.Limits), "explain": new(pageapi.Explanation), "blocks": new(pageapi.Blocks), "block": new(pageapi.Done),
+	} {
+		method, body := http.MethodGet, ""
+		switch path {
+		case "explain":
+			method, body = http.MethodPost, `{"query":"user:42"}`
+		case "block":
+			method, body = http.MethodPost, `{"key":"user:7","limit":"login","seconds":600}`
+		}
+		r := must.Get(http.NewRequestWithContext(t.Context(), method, a.onPage.env["WEBLIMIT_URL"]+"/api/v1/"+path, strings.NewReader(body)))(t)
+		r.SetBasicAuth("ops", password)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Weblimit-Inspect", "1")
+		res := must.Get(http.DefaultClient.Do(r))(t)
+		strict := json.NewDecoder(res.Body)
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(to); err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d, %v", path, res.StatusCode, err)
+		}
+		_ = res.Body.Close()
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/pageapi"
 )
 
 func (a *app) topCommand() *cobra.Command {
@@ -45,7 +46,7 @@ Without a terminal, with --once and with --json it prints once.`,
 			if a.isTTY && !once && !bool(a.json) {
 				return a.live(c.Context(), to, interval, rows)
 			}
-			o, raw, err := get[overview](c.Context(), to, "overview")
+			o, raw, err := get[pageapi.Overview](c.Context(), to, "overview")
 			switch {
 			case err != nil:
 				return err
@@ -63,7 +64,7 @@ Without a terminal, with --once and with --json it prints once.`,
 }
 
 // writeOverview writes what there is to see.
-func writeOverview(out *show.Out, to *connection, o *overview, rows int) {
+func writeOverview(out *show.Out, to *connection, o *pageapi.Overview, rows int) {
 	head := []string{to.where, plural(len(o.Instances), "instance"), clock(o.At)}
 	style := show.Bold
 	if o.Store != nil && o.Store.State != "ok" {
@@ -100,7 +101,7 @@ func writeOverview(out *show.Out, to *connection, o *overview, rows int) {
 const maxTroubled = 8
 
 // writeInstances writes which instances are in trouble.
-func writeInstances(out *show.Out, o *overview) {
+func writeInstances(out *show.Out, o *pageapi.Overview) {
 	var lines []string
 	for i := range o.Instances {
 		in := &o.Instances[i]
@@ -130,7 +131,7 @@ type decides struct {
 
 // policiesOf returns by which versions of policies instances decide: several while a new version reaches
 // one after the other.
-func policiesOf(o *overview) (all []decides) {
+func policiesOf(o *pageapi.Overview) (all []decides) {
 	for i := range o.Instances {
 		in := &o.Instances[i]
 		if len(in.Versions) == 0 {
@@ -163,7 +164,7 @@ func writePolicies(out *show.Out, all []decides) {
 	}
 }
 
-func writeRates(out *show.Out, o *overview, rows int) {
+func writeRates(out *show.Out, o *pageapi.Overview, rows int) {
 	t := show.Table{Columns: []show.Column{
 		{Title: "LIMIT", Most: 64, Least: 12},
 		{Title: "NUMBERS", Most: 40, Least: 10},
@@ -201,7 +202,7 @@ func highlight(text string, style show.Style) show.Cell {
 // keyColumn is a column with clients.
 var keyColumn = show.Column{Title: "CLIENT", Most: 60, Least: 16}
 
-func writeClients(out *show.Out, title string, o *overview, clients []clientJSON, rows int) {
+func writeClients(out *show.Out, title string, o *pageapi.Overview, clients []pageapi.Client, rows int) {
 	if len(clients) == 0 {
 		return
 	}
@@ -228,7 +229,7 @@ func writeClients(out *show.Out, title string, o *overview, clients []clientJSON
 	out.Table(&t)
 }
 
-func writeNearest(out *show.Out, o *overview, rows int) {
+func writeNearest(out *show.Out, o *pageapi.Overview, rows int) {
 	if len(o.Near) == 0 {
 		return
 	}
@@ -256,7 +257,7 @@ const (
 
 // live shows the overview until ctx ends. An answer that does not come leaves the last one there.
 func (a *app) live(ctx context.Context, to *connection, interval time.Duration, rows int) error {
-	o, _, err := get[overview](ctx, to, "overview")
+	o, _, err := get[pageapi.Overview](ctx, to, "overview")
 	if err != nil {
 		return err
 	}
@@ -275,8 +276,8 @@ func (a *app) live(ctx context.Context, to *connection, interval time.Duration, 
 			return nil // the way to end it
 		case <-ticks.C:
 		}
-		var next overview
-		if next, _, err = get[overview](ctx, to, "overview"); err == nil {
+		var next pageapi.Overview
+		if next, _, err = get[pageapi.Overview](ctx, to, "overview"); err == nil {
 			o = next
 		}
 		if ctx.Err() != nil {
@@ -289,7 +290,7 @@ func (a *app) live(ctx context.Context, to *connection, interval time.Duration, 
 const fewestRows = 2
 
 // draw draws one screen, with as many rows as fit.
-func (a *app) draw(to *connection, o *overview, failed error, rows int) error {
+func (a *app) draw(to *connection, o *pageapi.Overview, failed error, rows int) error {
 	columns, height := a.size()
 	if height <= 0 {
 		height = 1 << 10
@@ -318,8 +319,8 @@ func (a *app) draw(to *connection, o *overview, failed error, rows int) error {
 }
 
 // suggestions returns the suggestions for limits, by their names.
-func suggestions(limits []limitJSON) map[string]*suggestion {
-	found := make(map[string]*suggestion)
+func suggestions(limits []pageapi.Limit) map[string]*pageapi.Suggestion {
+	found := make(map[string]*pageapi.Suggestion)
 	for i := range limits {
 		if limits[i].Suggest != nil {
 			found[limits[i].Name] = limits[i].Suggest

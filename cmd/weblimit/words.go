@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/pageapi"
 )
 
 // grouped writes a number with commas: 12,345.
@@ -100,7 +101,7 @@ func inParens(label string) string {
 }
 
 // stateWord returns what a limit does to a client, and how it stands out.
-func stateWord(s *stateJSON) (string, show.Style) {
+func stateWord(s *pageapi.State) (string, show.Style) {
 	switch {
 	case s.Shadow && (s.State == "denied" || s.State == "blocked"):
 		return "would deny", show.Yellow
@@ -112,8 +113,8 @@ func stateWord(s *stateJSON) (string, show.Style) {
 	return s.State, show.Plain
 }
 
-// suggested says what a suggestion means: "99.5 % of 1,000 clients stay within 234 per 1m".
-func (l *limitJSON) suggested() string {
+// suggested says what a pageapi.Suggestion means: "99.5 % of 1,000 clients stay within 234 per 1m".
+func suggested(l *pageapi.Limit) string {
 	text := fmt.Sprintf("%s of %s stay within %s ", percent(l.Suggest.Share), plural(l.Suggest.Clients, "client"), grouped(l.Suggest.Quota))
 	switch l.Algorithm {
 	case store.Concurrency.String():
