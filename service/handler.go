@@ -30,19 +30,22 @@ type exchange struct {
 	asks []adapter.Ask
 }
 
+// calls are the paths that take a POST. openapi.json describes each.
+var calls = map[string]func(*Service, *exchange) error{
+	"/v1/check":   (*Service).serveCheck,
+	"/v1/checks":  (*Service).serveChecks,
+	"/v1/peek":    (*Service).servePeek,
+	"/v1/reserve": (*Service).serveReserve,
+	"/v1/settle":  (*Service).serveSettle,
+	"/v1/refund":  (*Service).serveRefund,
+	"/v1/renew":   (*Service).serveRenew,
+	"/v1/charge":  (*Service).serveCharge,
+}
+
 // newMux returns the paths of the API.
 func (s *Service) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
-	for path, serve := range map[string]func(*Service, *exchange) error{
-		"/v1/check":   (*Service).serveCheck,
-		"/v1/checks":  (*Service).serveChecks,
-		"/v1/peek":    (*Service).servePeek,
-		"/v1/reserve": (*Service).serveReserve,
-		"/v1/settle":  (*Service).serveSettle,
-		"/v1/refund":  (*Service).serveRefund,
-		"/v1/renew":   (*Service).serveRenew,
-		"/v1/charge":  (*Service).serveCharge,
-	} {
+	for path, serve := range calls {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, serve) })
 	}
 	mux.HandleFunc("/v1/openapi.json", serveOpenAPI)
