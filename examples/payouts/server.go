@@ -99,7 +99,8 @@ func (d *desk) order(w http.ResponseWriter, r *http.Request) {
 func (d *desk) take(p *payout) (known *payout, isNew bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	of, waiting := d.known[p.customer], d.queue[p.customer]
+	of := d.known[p.customer]
+	waiting, atWork := d.queue[p.customer] // a queue that is there has somebody at work, though it may be empty
 	switch {
 	case of[p.ID] != nil:
 		return of[p.ID], false
@@ -110,7 +111,7 @@ func (d *desk) take(p *payout) (known *payout, isNew bool) {
 		d.known[p.customer] = of
 	}
 	of[p.ID], d.queue[p.customer] = p, append(waiting, p)
-	if len(waiting) == 0 {
+	if !atWork {
 		go d.work(p.customer)
 	}
 	return p, true
