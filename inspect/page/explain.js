@@ -4,7 +4,7 @@ import { $, ago, el, morph, number, say, tell } from './dom.js';
 import { post } from './net.js';
 
 const words = { blocked: ['blocked', 'bad'], denied: ['denied', 'bad'], near: ['near', 'warn'], allowed: ['allowed', 'ok'], unknown: ['nothing used', ''] };
-let current; // what is looked up, and for whom
+let current; // what is looked up: how often it was asked, which of these answers is shown, and whether the focus waits for one
 
 const chip = (state, shadow) => {
   const [word, kind] = words[state] ?? [state, ''];
@@ -12,18 +12,23 @@ const chip = (state, shadow) => {
   return el('span', { class: 'chip ' + kind }, word);
 };
 
-export async function explain(query, { focus = true } = {}) {
-  current = { query };
-  const asked = current;
-  try {
-    const answer = await post('explain', { query });
-    if (asked === current) show(answer, focus);
-  } catch (e) {
-    if (focus) say(e.message);
-  }
-}
+export const explain = (query) => look(current = { query, focus: true, asked: 0, answered: 0 });
 
-export const refresh = () => current && explain(current.query, { focus: false });
+// refresh asks again what is looked up. It may be answered before the question of the user is: the focus follows either.
+export const refresh = () => current && look(current);
+
+async function look(of) {
+  const turn = ++of.asked;
+  try {
+    const answer = await post('explain', { query: of.query });
+    if (of !== current || turn < of.answered) return;
+    of.answered = turn;
+    show(answer, of.focus);
+  } catch (e) {
+    if (of.focus) say(e.message);
+  }
+  of.focus = false;
+}
 
 // shown is the client that is explained, if it is one.
 let shown = '';

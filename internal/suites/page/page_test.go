@@ -80,6 +80,33 @@ func TestAnOperatorBlocksAClientByKeyboard(t *testing.T) {
 	p.check(t)
 }
 
+// What is live asks again for a client while the user's own question waits: the focus follows the answer that is shown.
+func TestTheFocusFollowsTheAnswerThatIsShown(t *testing.T) {
+	t.Parallel()
+	in := start(t, redistest.Shared(t), redistest.Prefix(t), "one")
+	in.request("/", "X-User", "mallory")
+	p := open(t, in)
+	p.run(t, chromedp.Evaluate[chromedp.Void](`{
+		const send = window.fetch;
+		let asked = 0;
+		window.fetch = async (url, options) => {
+			const answer = await send(url, options);
+			if (String(url).endsWith('explain') && asked++ === 0) {
+				await new Promise((go) => { window.answer = go; });
+				setTimeout(() => { window.seen = true; }, 100); // when the page has read it
+			}
+			return answer;
+		};
+	}`))
+	p.run(t, chromedp.Focus(chromedp.CSS(`#query`)), chromedp.KeyEvent("mallory"), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.querySelector('#explain:not([hidden]) .verdict')?.innerText.includes('Allowed now')`) // the second answer
+	check.Equal(t, "has the focus", eval[string](t, p, `document.activeElement.id`), "explain-title")
+	p.run(t, chromedp.Evaluate[chromedp.Void](`document.getElementById('query').focus(); window.answer()`)) // it came too late for the user
+	p.await(t, `window.seen`)
+	check.Equal(t, "has the focus after a late answer", eval[string](t, p, `document.activeElement.id`), "query")
+	p.check(t)
+}
+
 // The dialog of "Block a client" begins with the client that is explained, and takes what its key is made of.
 func TestTheDialogKnowsWhoIsMeant(t *testing.T) {
 	t.Parallel()
