@@ -162,8 +162,13 @@ var quoted = func() *strings.Replacer {
 // crash returns the first line that tells of a panic, of a race or of a time-out; -1 if there is none.
 func crash(lines []string) int {
 	return slices.IndexFunc(lines, func(l string) bool {
-		return strings.HasPrefix(l, "panic:") || strings.HasPrefix(l, "fatal error:") || strings.Contains(l, "WARNING: DATA RACE")
+		return ends(l) || strings.HasPrefix(l, "signal:") || strings.Contains(l, "WARNING: DATA RACE")
 	})
+}
+
+// ends says whether a line is the first of a crash.
+func ends(line string) bool {
+	return strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:")
 }
 
 func short(importPath string) string {

@@ -82,6 +82,9 @@ func (t *transcript) take() {
 		t.test = ""
 	case seedLine.MatchString(line):
 		t.seed = seedLine.FindStringSubmatch(line)[1]
+	case ends(line): // of the process: which test it was writes nothing before it
+		t.test = ""
+		t.rest = append(t.rest, line)
 	case t.test != "":
 		t.outputs[t.test] = append(t.outputs[t.test], line)
 	default:
@@ -133,10 +136,10 @@ func (t *transcript) end(err error) outcome {
 	switch {
 	case err != nil:
 		t.result = "fail"
-		for _, test := range t.begun { // a panic or the time-out ended the process
+		for _, test := range t.begun { // a panic, the time-out or a signal ended the process
 			t.failed = append(t.failed, failure{test: test, took: "not ended"})
 		}
-		if len(t.failed) == 0 {
+		if len(t.failed) == 0 || len(t.begun) > 0 && crash(t.rest) < 0 {
 			t.rest = append(t.rest, fmt.Sprintf("%v\n", err))
 		}
 	case t.passed+len(t.skipped) > 0:

@@ -71,10 +71,14 @@ func TestAProcessThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	stack := strings.Repeat("\tframe\n", 100)
 	for name, tt := range map[string]struct{ text, failed, shown string }{
-		"a panic in a test":     {"^=== RUN   TestWaits\n^=== PAUSE TestWaits\n^=== RUN   TestBad\npanic: at once\n" + stack, "TestBad", "panic: at once"},
-		"before the first test": {"panic: in init\n" + stack, "", "panic: in init"},
-		"without a word":        {"", "", "signal: killed"},
-		"outside of tests":      {"^=== RUN   TestGood\n^--- PASS: TestGood (0.00s)\n^=== NAME  \nWARNING: DATA RACE\n" + stack, "", "WARNING: DATA RACE"},
+		"a panic in a test": {"^=== RUN   TestWaits\n^=== PAUSE TestWaits\n^=== RUN   TestBad\npanic: at once\n" + stack, "TestBad", "panic: at once"},
+		"a panic behind a test that has ended": {
+			"^=== RUN   TestBad\n^=== PAUSE TestBad\n^=== CONT  TestBad\n^=== CONT  TestGood\n^--- PASS: TestGood (0.00s)\npanic: closed\n" + stack, "TestBad", "panic: closed",
+		},
+		"a signal while a test runs": {"^=== RUN   TestBad\n    bad_test.go:7: so far\n", "TestBad", "signal: killed"},
+		"before the first test":      {"panic: in init\n" + stack, "", "panic: in init"},
+		"without a word":             {"", "", "signal: killed"},
+		"outside of tests":           {"^=== RUN   TestGood\n^--- PASS: TestGood (0.00s)\n^=== NAME  \nWARNING: DATA RACE\n" + stack, "", "WARNING: DATA RACE"},
 	} {
 		o := read(t, tt.text, errors.New("signal: killed"))
 		check.Equal(t, name+": result", o.result, "fail")
