@@ -22,7 +22,7 @@ const (
 	// Allow lets requests through this limit.
 	Allow
 	// Deny refuses requests with 503 Service Unavailable. If the store answers, and the ledger of its book
-	// is only late, a calendar limit decides as by Local: see [store.ClassLedgerLate].
+	// is only late, a calendar limit decides as by Local: see [store.Error].
 	Deny
 )
 
@@ -67,7 +67,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 	local := c.withoutStore()
 	local.refused, local.exact = append(local.refused, c.refused...), c.exact
 	reason, replaced := ReasonOutageAllowed, false // by other limits
-	late := store.ErrorOf(err).Class == store.ClassLedgerLate
+	late := store.ErrorOf(err).Late
 	for i, limit := range c.limits {
 		switch {
 		case limit.shadow:

@@ -52,18 +52,6 @@ const (
 	EventOutageEnded   = store.EventOutageEnded
 
 	EventSettlementsLost = store.EventSettlementsLost
-	EventLedgerOut       = store.EventLedgerOut
-	EventLedgerBack      = store.EventLedgerBack
-	EventAccountsWaiting = store.EventAccountsWaiting
-	EventAccountsForked  = store.EventAccountsForked
-	EventFailoversUnseen = store.EventFailoversUnseen
-	EventNoticesFailing  = store.EventNoticesFailing
-	EventNoticesDead     = store.EventNoticesDead
-	EventExportFailing   = store.EventExportFailing
-
-	EventLimitUnknown       = store.EventLimitUnknown
-	EventLedgerClockSetBack = store.EventLedgerClockSetBack
-
 	EventInvalidationOff = store.EventInvalidationOff
 	EventInvalidationOn  = store.EventInvalidationOn
 )

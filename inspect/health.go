@@ -31,6 +31,13 @@ type health struct {
 	events []pageapi.Event          // oldest first. Guarded by mu.
 }
 
+// The kinds of events of a quota.Book that change what the page shows. This module does not import it; a test in
+// internal/test/documents compares them.
+const (
+	ledgerOut  core.EventKind = "ledger out"
+	ledgerBack core.EventKind = "ledger back"
+)
+
 // note keeps an event. It is called within requests, so it only takes notes. An error's text stays out:
 // it can hold what a client sent.
 func (h *health) note(e core.Event) {
@@ -48,9 +55,9 @@ func (h *health) note(e core.Event) {
 		h.outage = &pageapi.Outage{Since: now, Class: string(e.Class), Node: e.Node}
 	case core.EventOutageEnded:
 		h.end(&e, now)
-	case core.EventLedgerOut:
+	case ledgerOut:
 		h.ledger = &pageapi.Outage{Since: now, Class: string(e.Class)}
-	case core.EventLedgerBack:
+	case ledgerBack:
 		h.ledger = nil
 	case core.EventStoreError, core.EventBreakerOpened, core.EventBreakerClosed:
 	default:

@@ -57,11 +57,11 @@ func TestHealthOfABook(t *testing.T) {
 		Events []struct{ Kind, Node string }
 	}
 	var h health
-	report(core.EventNoticesDead, "billing")
-	report(core.EventLedgerOut, "")
+	report("notices dead", "billing")
+	report("ledger out", "")
 	in.must(t, "GET", "api/v1/health", "", &h)
 	check.All(t, "with the ledger out", []any{h.State, h.Ledger != nil, len(h.Nodes), h.Events[len(h.Events)-1].Node, len(h.Events)}, "degraded", true, 0, "billing", 2)
-	report(core.EventLedgerBack, "")
+	report("ledger back", "")
 	h = health{}
 	in.must(t, "GET", "api/v1/health", "", &h)
 	check.All(t, "with the ledger back", []any{h.State, h.Ledger != nil}, "ok", false)

@@ -161,7 +161,7 @@ func TestAClockThatIsSetBackIsReported(t *testing.T) {
 	m := fresh()
 	var seen, by atomic.Int64
 	m.OnEvent(func(e core.Event) {
-		if e.Kind == core.EventLedgerClockSetBack {
+		if e.Kind == EventLedgerClockSetBack {
 			seen.Add(1)
 			by.Store(int64(e.Duration))
 		}

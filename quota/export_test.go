@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
@@ -491,7 +490,7 @@ func TestACloseInAPassLeavesNoLease(t *testing.T) {
 					ok, err := l.BeginPass(t.Context(), &ledger.Pass{Name: "billing", Process: "another", Lease: time.Minute})
 					return ok && err == nil
 				})
-				if n := seen.count(core.EventExportFailing); n > 0 {
+				if n := seen.count(EventExportFailing); n > 0 {
 					t.Errorf("a failing export was reported %d times", n)
 				}
 			})

@@ -35,7 +35,7 @@ func (h *health) failed(asked time.Time, err error) (out bool) {
 	}
 	h.mu.Unlock()
 	if first {
-		h.registry.Report(store.Event{Kind: store.EventLedgerOut, Class: store.ClassLedger, Err: err})
+		h.registry.Report(store.Event{Kind: EventLedgerOut, Class: ClassLedger, Err: err})
 	}
 	return true
 }
@@ -55,7 +55,7 @@ func (h *health) answered() {
 	h.out = false
 	h.mu.Unlock()
 	if last {
-		h.registry.Report(store.Event{Kind: store.EventLedgerBack, Duration: lasted})
+		h.registry.Report(store.Event{Kind: EventLedgerBack, Duration: lasted, Over: true})
 	}
 }
 
@@ -67,7 +67,7 @@ func (h *health) isOut() bool {
 
 // forked reports accounts of which the store has lost changes.
 func (h *health) forked(n int64) {
-	h.registry.Report(store.Event{Kind: store.EventAccountsForked, Count: n})
+	h.registry.Report(store.Event{Kind: EventAccountsForked, Count: n})
 }
 
 var errUnseen = errors.New("the store does not say when another server has taken over, so what that has lost can go unnoticed: " +
@@ -76,11 +76,11 @@ var errUnseen = errors.New("the store does not say when another server has taken
 // sawHistory reports, once, a store on servers that can't tell which history their data is a part of.
 func (h *health) sawHistory(history int64) {
 	if history == 0 && !h.registry.InProcess() && h.unseen.CompareAndSwap(false, true) {
-		h.registry.Report(store.Event{Kind: store.EventFailoversUnseen, Err: errUnseen})
+		h.registry.Report(store.Event{Kind: EventFailoversUnseen, Err: errUnseen})
 	}
 }
 
 // waiting reports states of accounts that this process could not remember.
 func (h *health) waiting(n int64) {
-	h.registry.Report(store.Event{Kind: store.EventAccountsWaiting, Count: n})
+	h.registry.Report(store.Event{Kind: EventAccountsWaiting, Count: n})
 }

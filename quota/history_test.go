@@ -425,7 +425,7 @@ func TestFailoversThatNobodySees(t *testing.T) {
 		s := redisstore.New(rdb, redisstore.Config{Prefix: user + ":"})
 		var said atomic.Int64
 		s.OnEvent(func(e core.Event) {
-			if e.Kind == core.EventFailoversUnseen && strings.Contains(e.Err.Error(), "+info") {
+			if e.Kind == EventFailoversUnseen && strings.Contains(e.Err.Error(), "+info") {
 				said.Add(1)
 			}
 		})

@@ -43,5 +43,5 @@ var errClockBack = errors.New("the clock of PostgreSQL was set back, or a server
 
 // clockSetBack reports that the ledger's clock was set back.
 func (h *health) clockSetBack(by time.Duration) {
-	h.registry.Report(store.Event{Kind: store.EventLedgerClockSetBack, Duration: by, Err: errClockBack})
+	h.registry.Report(store.Event{Kind: EventLedgerClockSetBack, Duration: by, Err: errClockBack})
 }

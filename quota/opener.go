@@ -165,9 +165,9 @@ func (o *opener) failed(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if late := errors.Is(err, errSlow) || errors.Is(err, errOverload) || errors.Is(err, context.DeadlineExceeded); late && !o.isOut() {
-		return &store.Error{Class: store.ClassLedgerLate, Err: err}
+		return &store.Error{Class: ClassLedgerLate, Err: err, Late: true}
 	}
-	return &store.Error{Class: store.ClassLedger, Err: err}
+	return &store.Error{Class: ClassLedger, Err: err}
 }
 
 // answered notes that the ledger has answered somebody else.

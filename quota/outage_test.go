@@ -69,7 +69,7 @@ func TestPostgreSQLAway(t *testing.T) {
 			must.Equal(t, "granted", spend(t, limiter, "tenant:known", 9), 9)
 			tt.away(t, server)
 			var known int64
-			for n := 0; n < 50 || seen.count(core.EventLedgerOut) == 0; n++ {
+			for n := 0; n < 50 || seen.count(EventLedgerOut) == 0; n++ {
 				known += spend(t, limiter, "tenant:known", 1)
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -88,7 +88,7 @@ func TestPostgreSQLAway(t *testing.T) {
 			check.Equal(t, "units in the ledger", b.total(t, "plan", "tenant:known"), 10+known)
 			knows(t, limiter, "tenant:new")
 			wait.Until(t, "that is written, too", func() bool { return b.Flush(t.Context()) == nil })
-			wait.Until(t, "it is reported to be back", func() bool { return seen.count(core.EventLedgerBack) > 0 })
+			wait.Until(t, "it is reported to be back", func() bool { return seen.count(EventLedgerBack) > 0 })
 		})
 	}
 }
@@ -130,7 +130,7 @@ func TestMoreAccountsThanFit(t *testing.T) {
 		}
 		return sum == 2*minMaxAccounts*3
 	})
-	if n := seen.count(core.EventAccountsWaiting); n < minMaxAccounts {
+	if n := seen.count(EventAccountsWaiting); n < minMaxAccounts {
 		t.Errorf("%d accounts were reported to wait, want at least %d", n, minMaxAccounts)
 	}
 }
@@ -150,7 +150,7 @@ func TestACloseInAFlushIsNoOutage(t *testing.T) {
 		h.hangs.Store(false) // for what is written from now on
 		closeBook(t, b)
 		wantUnits(t, b, 9)
-		check.Equal(t, "outages", seen.count(core.EventLedgerOut), 0)
+		check.Equal(t, "outages", seen.count(EventLedgerOut), 0)
 	})
 }
 

@@ -216,7 +216,7 @@ func TestDeadLetters(t *testing.T) {
 		config := quickly(Channel{Name: "mail", Deliver: r.Deliver, Attempts: 3})
 		var died atomic.Int64
 		config.Store.Registry().OnEvent(func(e store.Event) {
-			if e.Kind == store.EventNoticesDead {
+			if e.Kind == EventNoticesDead {
 				died.Add(e.Count)
 			}
 		})

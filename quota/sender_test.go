@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
@@ -36,7 +35,7 @@ func TestALedgerThatIsAwayIsReportedOnceAMinute(t *testing.T) {
 		seen.on(m)
 		b := bookOn(t, turnless{memledger.New(defaultLevels)}, Config{Store: m, Exports: []Export{{Name: "billing", Every: time.Second, Send: func(context.Context, []Increment) error { return nil }}}})
 		time.Sleep(10 * time.Minute)
-		if n := seen.count(core.EventExportFailing); n < 9 || n > 11 {
+		if n := seen.count(EventExportFailing); n < 9 || n > 11 {
 			t.Errorf("reported %d times in ten minutes", n)
 		}
 		closeBook(t, b)

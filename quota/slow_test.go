@@ -102,7 +102,7 @@ func TestALedgerThatCantDoAllAtOnce(t *testing.T) {
 				granted[i]++
 			}
 		}
-		check.Equal(t, "outages of a ledger that does some of it", seen.count(core.EventLedgerOut), 0)
+		check.Equal(t, "outages of a ledger that does some of it", seen.count(EventLedgerOut), 0)
 		l.writes = 20 * time.Millisecond
 		for n := 0; b.Flush(t.Context()) != nil; n++ {
 			if n == 60 {

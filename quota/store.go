@@ -348,7 +348,7 @@ func (s *bookStore) Reset(ctx context.Context, checks []store.Check) error {
 // how often that was done for this call.
 func (s *bookStore) restore(ctx context.Context, c *call, results []store.Result, n int) error {
 	if n >= maxUnknown {
-		return &store.Error{Class: store.ClassLedger, Err: errors.New("the store keeps forgetting what clients have used")}
+		return &store.Error{Class: ClassLedger, Err: errors.New("the store keeps forgetting what clients have used")}
 	}
 	var waiting [8]*restoring
 	all := waiting[:0]

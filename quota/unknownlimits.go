@@ -56,7 +56,7 @@ func (u *unknownLimits) tell(b *Book, where, export string, names, known, instea
 		}
 		u.told[what] = true
 		b.health.registry.Report(store.Event{
-			Kind: store.EventLimitUnknown, Node: export, Err: fmt.Errorf("weblimit: quota: %s, and no process has a calendar limit of this name%s", what, meant(name, instead, "the limits are")),
+			Kind: EventLimitUnknown, Node: export, Err: fmt.Errorf("weblimit: quota: %s, and no process has a calendar limit of this name%s", what, meant(name, instead, "the limits are")),
 		})
 	}
 }

@@ -37,7 +37,7 @@ func TestNamesOfLimitsInTheConfiguration(t *testing.T) {
 				m, l := fresh(), memledger.New(defaultLevels)
 				var said []string
 				m.OnEvent(func(e core.Event) {
-					if e.Kind == core.EventLimitUnknown {
+					if e.Kind == EventLimitUnknown {
 						said = append(said, e.Err.Error())
 					}
 				})

@@ -75,8 +75,8 @@ func TestLimitsThatAreKept(t *testing.T) {
 
 	// While PostgreSQL is away, the page says so.
 	registry := b.book.Store().Registry()
-	registry.Report(store.Event{Kind: store.EventNoticesDead, Node: "billing", Count: 1})
-	registry.Report(store.Event{Kind: store.EventLedgerOut, Class: store.ClassLedger})
+	registry.Report(store.Event{Kind: quota.EventNoticesDead, Node: "billing", Count: 1})
+	registry.Report(store.Event{Kind: quota.EventLedgerOut, Class: quota.ClassLedger})
 	state := func(want string, out bool) {
 		t.Helper()
 		wait.Until(t, "the store is "+want, func() bool { // it is remembered for a second
@@ -86,6 +86,6 @@ func TestLimitsThatAreKept(t *testing.T) {
 	}
 	state("degraded", true)
 	wants(t, onPage.ok(t, "top"), "store: degraded, ledger out since")
-	registry.Report(store.Event{Kind: store.EventLedgerBack})
+	registry.Report(store.Event{Kind: quota.EventLedgerBack})
 	state("ok", false)
 }

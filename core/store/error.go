@@ -38,13 +38,6 @@ const (
 	ClassSlots       Class = "CROSSSLOT"   // a client for a single server talks to a Cluster
 	ClassUnsupported Class = "unsupported" // the server lacks a command: it is too old, or not Redis
 
-	// The store answers, but does not know what an account has used: see [Result].Unknown. Only the
-	// ledger of its book does, and that did not tell.
-	ClassLedger Class = "ledger"
-
-	// The same, but the ledger is not out: it did not tell in time, since it is asked for very many accounts.
-	ClassLedgerLate Class = "ledger late"
-
 	ClassUnknown Class = "unknown" // anything else
 )
 
@@ -54,6 +47,10 @@ type Error struct {
 	Class Class
 	Node  string // the server's address; "" if the error is not about one server
 	Err   error  // the cause; may be nil
+
+	// Late says that the store answers, and only something that it needs to decide a calendar limit has not come in
+	// time. It is no outage: even a limit that denies in one is then decided in this process.
+	Late bool
 }
 
 // Error returns the node, the class and the cause.

@@ -6,69 +6,24 @@ import (
 	"time"
 )
 
-// EventKind is the kind of an [Event].
-type EventKind uint8
+// EventKind is the kind of an [Event], in words for logs and metrics. Who raises an event declares its kind: those of stores are
+// here, and those of a ledger in package quota.
+type EventKind string
 
-// The kinds of events.
+// The kinds of events that stores raise.
 const (
-	EventStoreError      EventKind = iota + 1 // the store did not answer a check
-	EventBreakerOpened                        // a node failed so often that it is not asked for a while
-	EventBreakerClosed                        // the node has answered again; or it has left its Cluster, and Err says so
-	EventOutageBegan                          // the first decision without the store
-	EventOutageEnded                          // for a second, the store has made all decisions again
-	EventSettlementsLost                      // what requests gave back or cost was not stored, and is not tried again
-
-	EventLedgerOut       // the ledger of a quota.Book does not answer; what was used waits
-	EventLedgerBack      // it has answered again
-	EventAccountsWaiting // accounts of a quota.Book that are not remembered in this process, which is full; the store knows them
-	EventAccountsForked  // accounts of which the store had lost changes that the ledger has
-	EventFailoversUnseen // the store of a quota.Book can't tell when another server takes over, and what is lost then; said once
-	EventNoticesFailing  // attempts to deliver notices of a quota.Book failed; they are tried again
-	EventNoticesDead     // a notice of a quota.Book is not tried any more
-	EventExportFailing   // a receiver did not accept usage of a quota.Book, which is sent again
-
-	EventLimitUnknown       // the configuration of a quota.Book names a limit that no process has; said once in each process
-	EventLedgerClockSetBack // the clock of a ledger was set back, or a server took over whose clock lags; once in each process
-
-	EventInvalidationOff // a store does not hear what other processes give back: the denials that it repeats end by their age
-	EventInvalidationOn  // it hears that again
+	EventStoreError      EventKind = "store error"      // the store did not answer a check
+	EventBreakerOpened   EventKind = "breaker opened"   // a node failed so often that it is not asked for a while
+	EventBreakerClosed   EventKind = "breaker closed"   // the node has answered again; or it has left its Cluster, and Err says so
+	EventOutageBegan     EventKind = "outage began"     // the first decision without the store
+	EventOutageEnded     EventKind = "outage ended"     // for a second, the store has made all decisions again
+	EventSettlementsLost EventKind = "settlements lost" // what requests gave back or cost was not stored, and is not tried again
+	EventInvalidationOff EventKind = "invalidation off" // a store does not hear what other processes give back: the denials that it repeats end by their age
+	EventInvalidationOn  EventKind = "invalidation on"  // it hears that again
 )
 
-var eventKinds = [...]string{
-	EventStoreError:    "store error",
-	EventBreakerOpened: "breaker opened",
-	EventBreakerClosed: "breaker closed",
-	EventOutageBegan:   "outage began",
-	EventOutageEnded:   "outage ended",
-
-	EventSettlementsLost: "settlements lost",
-
-	EventLedgerOut:       "ledger out",
-	EventLedgerBack:      "ledger back",
-	EventAccountsWaiting: "accounts waiting",
-	EventAccountsForked:  "accounts forked",
-	EventFailoversUnseen: "failovers unseen",
-	EventNoticesFailing:  "notices failing",
-	EventNoticesDead:     "notices dead",
-	EventExportFailing:   "export failing",
-
-	EventLimitUnknown:       "limit unknown",
-	EventLedgerClockSetBack: "ledger clock set back",
-
-	EventInvalidationOff: "invalidation off",
-	EventInvalidationOn:  "invalidation on",
-}
-
-// String returns the kind's name, such as "store error", for logs and metrics.
-func (k EventKind) String() string {
-	if k > 0 && int(k) < len(eventKinds) {
-		return eventKinds[k]
-	}
-	return "unknown event"
-}
-
-// MarshalText returns the text of String, so that logs in JSON have words and no numbers.
-func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+// String returns the kind's words.
+func (k EventKind) String() string { return string(k) }
 
 // Event reports a change of a store's health: see [Registry.OnEvent].
 type Event struct {
@@ -90,6 +45,10 @@ type Event struct {
 	// Duration is how long the breaker was open, or how long the outage lasted, of the store or
 	// of the ledger, or by how much the ledger's clock was set back. 0 for other kinds.
 	Duration time.Duration
+
+	// Over says that an event of another package's kind ends what an earlier one has reported. It is
+	// logged as information, as closed breakers and ended outages are.
+	Over bool
 }
 
 // fewTimeouts is up to how many time-outs together are a slow store, and no outage: a machine that was
@@ -106,7 +65,7 @@ func (e *Event) Slow() bool {
 // log writes the event to the default logger.
 func (e *Event) log() {
 	level := slog.LevelWarn
-	if e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded || e.Kind == EventLedgerBack || e.Kind == EventInvalidationOn {
+	if e.Over || e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded || e.Kind == EventInvalidationOn {
 		level = slog.LevelInfo
 	}
 	attrs := make([]slog.Attr, 0, 6)
@@ -128,5 +87,5 @@ func (e *Event) log() {
 	if e.Err != nil {
 		attrs = append(attrs, slog.String("error", e.Err.Error()))
 	}
-	slog.Default().LogAttrs(context.Background(), level, "weblimit: "+e.Kind.String(), attrs...)
+	slog.Default().LogAttrs(context.Background(), level, "weblimit: "+string(e.Kind), attrs...)
 }

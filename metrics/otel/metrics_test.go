@@ -121,15 +121,15 @@ func TestBooksAreMeasured(t *testing.T) {
 	t.Parallel()
 	seen := newSDK(t, weblimitotel.Config{})
 	for _, e := range []core.Event{
-		{Kind: core.EventLedgerBack},
-		{Kind: core.EventLedgerOut},
-		{Kind: core.EventLedgerOut},
-		{Kind: core.EventLedgerBack},
-		{Kind: core.EventAccountsWaiting, Count: 70},
-		{Kind: core.EventAccountsForked, Count: 3},
-		{Kind: core.EventNoticesFailing, Node: "billing", Count: 2},
-		{Kind: core.EventNoticesDead, Node: "billing", Count: 1},
-		{Kind: core.EventExportFailing, Node: "openmeter", Count: 500},
+		{Kind: "ledger back"},
+		{Kind: "ledger out"},
+		{Kind: "ledger out"},
+		{Kind: "ledger back"},
+		{Kind: "accounts waiting", Count: 70},
+		{Kind: "accounts forked", Count: 3},
+		{Kind: "notices failing", Node: "billing", Count: 2},
+		{Kind: "notices dead", Node: "billing", Count: 1},
+		{Kind: "export failing", Node: "openmeter", Count: 500},
 	} {
 		seen.StoreEvent(e)
 	}

@@ -43,24 +43,36 @@ func (o *Observer) StoreEvent(e core.Event) {
 	}
 }
 
+// The kinds of events of a quota.Book that are measured. This module does not import it; a test in internal/test/documents
+// compares them.
+const (
+	ledgerOut       core.EventKind = "ledger out"
+	ledgerBack      core.EventKind = "ledger back"
+	accountsWaiting core.EventKind = "accounts waiting"
+	accountsForked  core.EventKind = "accounts forked"
+	noticesFailing  core.EventKind = "notices failing"
+	noticesDead     core.EventKind = "notices dead"
+	exportFailing   core.EventKind = "export failing"
+)
+
 // bookEvent measures an event of a quota.Book. Its channels and exports have names of the application's,
 // at most 64 of each.
 func (o *Observer) bookEvent(ctx context.Context, e *core.Event) {
 	n := max(e.Count, 1)
 	switch e.Kind {
-	case core.EventLedgerOut:
+	case ledgerOut:
 		o.ledger(ctx, 1)
-	case core.EventLedgerBack:
+	case ledgerBack:
 		o.ledger(ctx, -1)
-	case core.EventAccountsWaiting:
+	case accountsWaiting:
 		o.waiting.Add(ctx, n)
-	case core.EventAccountsForked:
+	case accountsForked:
 		o.forked.Add(ctx, n)
-	case core.EventNoticesFailing:
+	case noticesFailing:
 		o.noticesFailed.Add(ctx, n, metric.WithAttributes(attrChannel.String(o.receiver(e.Node))))
-	case core.EventNoticesDead:
+	case noticesDead:
 		o.noticesDead.Add(ctx, n, metric.WithAttributes(attrChannel.String(o.receiver(e.Node))))
-	case core.EventExportFailing:
+	case exportFailing:
 		o.exportsFailed.Add(ctx, n, metric.WithAttributes(attrExport.String(o.receiver(e.Node))))
 	}
 }

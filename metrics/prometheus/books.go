@@ -13,6 +13,18 @@ import (
 // maxReceivers bounds the labels of channels, and those of exports. A quota.Book has at most 64.
 const maxReceivers = 256
 
+// The kinds of events of a quota.Book that are counted. This module does not import it; a test in internal/test/documents
+// compares them.
+const (
+	ledgerOut       core.EventKind = "ledger out"
+	ledgerBack      core.EventKind = "ledger back"
+	accountsWaiting core.EventKind = "accounts waiting"
+	accountsForked  core.EventKind = "accounts forked"
+	noticesFailing  core.EventKind = "notices failing"
+	noticesDead     core.EventKind = "notices dead"
+	exportFailing   core.EventKind = "export failing"
+)
+
 // books is what the observer knows of books by the events of their stores. Its zero value is ready
 // to use.
 type books struct {
@@ -25,20 +37,20 @@ type books struct {
 func (b *books) event(m *metrics, e *core.Event) {
 	n := float64(max(e.Count, 1))
 	switch e.Kind {
-	case core.EventLedgerOut:
+	case ledgerOut:
 		b.change(1)
 		m.ledgerOutages.Inc()
-	case core.EventLedgerBack:
+	case ledgerBack:
 		b.change(-1)
-	case core.EventAccountsWaiting:
+	case accountsWaiting:
 		m.accountsWait.Add(n)
-	case core.EventAccountsForked:
+	case accountsForked:
 		m.accountsForked.Add(n)
-	case core.EventNoticesFailing:
+	case noticesFailing:
 		m.noticesFailed.WithLabelValues(b.receiver(e.Node)).Add(n)
-	case core.EventNoticesDead:
+	case noticesDead:
 		m.noticesDead.Add(n)
-	case core.EventExportFailing:
+	case exportFailing:
 		m.exportsFailed.WithLabelValues(b.receiver(e.Node)).Add(n)
 	}
 }

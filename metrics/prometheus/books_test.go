@@ -19,17 +19,17 @@ func TestBooksAreMeasured(t *testing.T) {
 		"weblimit_ledger_out", "weblimit_ledger_outages_total", "weblimit_ledger_accounts_waiting_total", "weblimit_ledger_accounts_forked_total",
 		"weblimit_notices_dead_total",
 	}
-	observer.StoreEvent(core.Event{Kind: core.EventLedgerBack}) // of an outage that it has not seen begin
+	observer.StoreEvent(core.Event{Kind: "ledger back"}) // of an outage that it has not seen begin
 	wantValues(t, registry, names, "ledger_accounts_forked_total{} 0", "ledger_accounts_waiting_total{} 0", "ledger_out{} 0", "ledger_outages_total{} 0", "notices_dead_total{} 0")
 	for _, e := range []core.Event{
-		{Kind: core.EventLedgerOut},
-		{Kind: core.EventLedgerOut},
-		{Kind: core.EventLedgerBack},
-		{Kind: core.EventAccountsWaiting, Count: 70},
-		{Kind: core.EventAccountsForked, Count: 3},
-		{Kind: core.EventNoticesFailing, Node: "billing", Count: 2},
-		{Kind: core.EventNoticesDead, Node: "billing", Count: 1},
-		{Kind: core.EventExportFailing, Node: "openmeter", Count: 500},
+		{Kind: "ledger out"},
+		{Kind: "ledger out"},
+		{Kind: "ledger back"},
+		{Kind: "accounts waiting", Count: 70},
+		{Kind: "accounts forked", Count: 3},
+		{Kind: "notices failing", Node: "billing", Count: 2},
+		{Kind: "notices dead", Node: "billing", Count: 1},
+		{Kind: "export failing", Node: "openmeter", Count: 500},
 	} {
 		observer.StoreEvent(e)
 	}
@@ -103,7 +103,7 @@ func TestReceiversAreBounded(t *testing.T) {
 	t.Parallel()
 	observer, registry := observe(t, weblimitprom.Config{})
 	for i := range 1000 {
-		observer.StoreEvent(core.Event{Kind: core.EventNoticesFailing, Node: fmt.Sprintf("channel-%d\xff", i), Count: 1})
+		observer.StoreEvent(core.Event{Kind: "notices failing", Node: fmt.Sprintf("channel-%d\xff", i), Count: 1})
 	}
 	check.Equal(t, "series", len(values(t, registry, "weblimit_notices_failed_total")), 257)
 }

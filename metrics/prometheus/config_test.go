@@ -63,8 +63,8 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 		l.Allow(on("/orders/{id}"))
 	}
 	down.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Node: "a:6379"})
-	down.Registry().Report(core.Event{Kind: core.EventNoticesFailing, Node: "billing", Count: 1})
-	down.Registry().Report(core.Event{Kind: core.EventExportFailing, Node: "openmeter", Count: 1})
+	down.Registry().Report(core.Event{Kind: "notices failing", Node: "billing", Count: 1})
+	down.Registry().Report(core.Event{Kind: "export failing", Node: "openmeter", Count: 1})
 	receivers := map[string]store.Deliveries{"receiver": {Done: 1}}
 	down.Registry().AddLedger(func() store.LedgerStats {
 		return store.LedgerStats{Accounts: 1, Units: map[string]store.LedgerUnits{"user": {Granted: 2}}, Notices: receivers, Exports: receivers}

@@ -89,11 +89,8 @@ func (o *Observer) StoreEvent(e core.Event) {
 		} else {
 			o.metrics.outages.Inc()
 		}
-	case core.EventLedgerOut, core.EventLedgerBack, core.EventAccountsWaiting, core.EventAccountsForked,
-		core.EventNoticesFailing, core.EventNoticesDead, core.EventExportFailing:
+	default:
 		o.books.event(&o.metrics, &e)
-	case core.EventStoreError, core.EventOutageBegan, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn,
-		core.EventFailoversUnseen, core.EventLedgerClockSetBack, core.EventLimitUnknown:
 	}
 }
 

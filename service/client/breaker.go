@@ -69,7 +69,7 @@ func (b *breaker) leave(err error) {
 		}
 	}
 	b.mu.Unlock() // observers may ask the client
-	if event.Kind != 0 {
+	if event.Kind != "" {
 		b.client.stands.Registry().Report(event)
 	}
 }

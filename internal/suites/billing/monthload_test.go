@@ -52,7 +52,7 @@ func (*watched) Decided(ctx context.Context, o *core.Observation) {
 
 // StoreEvent implements [core.Observer].
 func (w *watched) StoreEvent(e core.Event) {
-	if e.Class != "" && e.Class != store.ClassLedgerLate {
+	if e.Class != "" && e.Class != quota.ClassLedgerLate {
 		w.failed.Store(true)
 	}
 }
@@ -160,7 +160,7 @@ func (t *tally) add(m *month, process int, began time.Time, a *answer) {
 	granted := a.code == http.StatusOK
 	if a.err != nil {
 		var failed *store.Error
-		if !errors.As(a.err, &failed) || failed.Class != store.ClassLedgerLate && failed.Class != store.ClassLedger {
+		if !errors.As(a.err, &failed) || failed.Class != quota.ClassLedgerLate && failed.Class != quota.ClassLedger {
 			t.either++ // nobody knows whether Redis has charged it
 		}
 		if granted {

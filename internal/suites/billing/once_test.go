@@ -47,7 +47,7 @@ func (w *worker) repeat(ctx context.Context, rdb *redis.Client) error {
 				checks := []store.Check{{Key: []byte(tenant(1)), Rule: &rule, Cost: 5, Once: []byte("order-1")}}
 				results := make([]store.Result, 1)
 				err := w.store.Take(ctx, checks, results)
-				for failed := (*store.Error)(nil); errors.As(err, &failed) && failed.Class == store.ClassLedger && ctx.Err() == nil; err = w.store.Take(ctx, checks, results) {
+				for failed := (*store.Error)(nil); errors.As(err, &failed) && failed.Class == quota.ClassLedger && ctx.Err() == nil; err = w.store.Take(ctx, checks, results) {
 					time.Sleep(10 * time.Millisecond) // the ledger is slow on a busy machine, and nothing was charged
 				}
 				applied, err2 := w.book.Credit(ctx, quota.Credit{Operation: "payment-1", Limit: planName, Tenant: tenant(1), Units: 100})

@@ -83,9 +83,9 @@ func TestAStandbyTakesOver(t *testing.T) {
 	var out, back atomic.Int64
 	redisStore.OnEvent(func(e core.Event) {
 		switch e.Kind {
-		case core.EventLedgerOut:
+		case quota.EventLedgerOut:
 			out.Add(1)
-		case core.EventLedgerBack:
+		case quota.EventLedgerBack:
 			back.Add(1)
 		}
 	})

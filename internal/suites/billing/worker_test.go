@@ -210,7 +210,7 @@ func (w *worker) do(n, used int, k kind, of int64, checks []store.Check, results
 	case err == nil:
 		w.journal.refused(id)
 		time.Sleep(time.Millisecond)
-	case k == take && errors.As(err, &failed) && (failed.Class == store.ClassLedger || failed.Class == store.ClassOpen):
+	case k == take && errors.As(err, &failed) && (failed.Class == quota.ClassLedger || failed.Class == store.ClassOpen):
 		w.journal.refused(id) // such an error says that nothing was charged
 	default:
 		w.journal.unknown(id, fmt.Errorf("%w", err))

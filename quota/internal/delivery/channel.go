@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
@@ -46,7 +45,7 @@ type Courier struct {
 
 func newCourier(d *Desk, channel Channel) *Courier {
 	c := &Courier{channel: channel, busy: make(map[string]int)}
-	c.loop = &loop{desk: d, client: c, what: "channel", name: channel.Name, failing: store.EventNoticesFailing, every: channel.Every, ended: make(chan struct{})}
+	c.loop = &loop{desk: d, client: c, what: "channel", name: channel.Name, failing: NoticesFailing, every: channel.Every, ended: make(chan struct{})}
 	return c
 }
 
@@ -151,7 +150,7 @@ func (c *Courier) attempt(delivering context.Context, d *ledger.Delivery) {
 		c.failed(1, err)
 	}
 	if s.Verdict == ledger.Dead {
-		c.report(store.EventNoticesDead, 1, err)
+		c.report(NoticesDead, 1, err)
 	}
 	if s.Verdict == ledger.Delivered {
 		c.accepted.Add(1)

@@ -16,6 +16,13 @@ import (
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
+// The kinds of events that are raised about receivers. The event's node is the name of the channel or the export.
+const (
+	NoticesFailing store.EventKind = "notices failing"
+	NoticesDead    store.EventKind = "notices dead"
+	ExportFailing  store.EventKind = "export failing"
+)
+
 // Desk serves the receivers of one book in this process.
 type Desk struct {
 	Ledger  ledger.Ledger

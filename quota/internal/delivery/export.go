@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
@@ -41,7 +40,7 @@ type Sender struct {
 // NewSender returns the sender of an export.
 func NewSender(d *Desk, e Export) *Sender {
 	s := &Sender{export: e}
-	s.loop = &loop{desk: d, client: s, what: "export", name: e.Name, failing: store.EventExportFailing, every: min(e.Every, time.Second), ended: make(chan struct{})}
+	s.loop = &loop{desk: d, client: s, what: "export", name: e.Name, failing: ExportFailing, every: min(e.Every, time.Second), ended: make(chan struct{})}
 	return s
 }
 
@@ -135,7 +134,7 @@ func (s *Sender) refused(ctx context.Context, n int64, err error) {
 	if err == nil {
 		err = errors.New("the receiver refuses increments for good, which are sent again nevertheless")
 	}
-	s.report(store.EventExportFailing, n, err)
+	s.report(ExportFailing, n, err)
 }
 
 var (
