@@ -129,20 +129,6 @@ func (h *handler) handle(c *echo.Context, next echo.HandlerFunc) error {
 	}
 }
 
-// denied has the application's hook answer a denial. A body without a status gets that of the
-// decision, and a hook that writes nothing and returns no error is answered for as usual. A
-// response that is not Echo's is left to the hook.
-func (config *Config) denied(c *echo.Context, d *core.Decision) error {
-	if own := responseOf(c); own != nil {
-		own.Status = d.Status()
-	}
-	err := config.Denied(c, *d)
-	if own := responseOf(c); err == nil && own != nil && !own.Committed {
-		stdhttp.Deny(c.Response(), c.Request(), d)
-	}
-	return err
-}
-
 func (h *handler) decide(c *echo.Context) *core.Decision {
 	in := acquire(c, &h.place)
 	asked := in.HTTPRequest()
@@ -163,7 +149,7 @@ func (config Config) allow(g *adapter.Guard) func(*echo.Context, string, int64) 
 		in := acquire(c, handlers)
 		d := g.Decide(in, key, cost)
 		in.release()
-		if own := responseOf(c); own != nil && own.Committed {
+		if isCommitted(c) {
 			return d.Allowed, nil
 		}
 		var hook func()

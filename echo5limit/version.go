@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v5"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -29,13 +30,31 @@ func (*place) remedy() string {
 	return "put the limiter into Use, or on the route, rather than into Pre"
 }
 
-// responseOf returns Echo's own response, or nil if somebody has put another in its place.
-func responseOf(c *echo.Context) *echo.Response {
-	own, err := echo.UnwrapResponse(c.Response())
-	if err != nil {
-		return nil
+// denied has the application's hook answer a denial. A body without a status gets that of the
+// decision, and a hook that writes nothing and returns no error is answered for as usual.
+func (config *Config) denied(c *echo.Context, d *core.Decision) (err error) {
+	w, answered := c.Response(), false
+	if own, foreign := echo.UnwrapResponse(w); foreign == nil {
+		own.Status = d.Status()
+		err = config.Denied(c, *d)
+		answered = own.Committed
+	} else { // a response that somebody has put in its place does not say what was sent
+		answered = stdhttp.Answered(w, d, func(watched http.ResponseWriter) {
+			c.SetResponse(watched)
+			err = config.Denied(c, *d)
+		})
+		c.SetResponse(w)
 	}
-	return own
+	if err == nil && !answered {
+		stdhttp.Deny(c.Response(), c.Request(), d)
+	}
+	return err
+}
+
+// isCommitted reports whether the response has begun, as far as that is known.
+func isCommitted(c *echo.Context) bool {
+	own, err := echo.UnwrapResponse(c.Response())
+	return err == nil && own.Committed
 }
 
 // writerOf returns what the handler's response is written to.
@@ -43,8 +62,13 @@ func writerOf(c *echo.Context) http.ResponseWriter { return c.Response() }
 
 func setWriter(c *echo.Context, w http.ResponseWriter) { c.SetResponse(w) }
 
-// routesOf also reports whether these are all routes.
-func routesOf(e *echo.Echo) (routes echo.Routes, complete bool) { return e.Router().Routes(), true }
+// routesOf also reports whether these are all routes. A context that was made without an Echo knows none.
+func routesOf(e *echo.Echo) (routes echo.Routes, complete bool) {
+	if e == nil {
+		return nil, false
+	}
+	return e.Router().Routes(), true
+}
 
 // Param returns a parameter of the path.
 func (r *request) Param(name string) (string, bool) {

@@ -6,14 +6,26 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
 // Here, in follow.go and in place.go is what Echo 4 does in another way than Echo 5. All other files, but doc.go, are
 // written once: echo5limit has copies, by make twins.
 
-// responseOf returns Echo's own response.
-func responseOf(c echo.Context) *echo.Response { return c.Response() }
+// denied has the application's hook answer a denial. A body without a status gets that of the
+// decision, and a hook that writes nothing and returns no error is answered for as usual.
+func (config *Config) denied(c echo.Context, d *core.Decision) error {
+	c.Response().Status = d.Status()
+	err := config.Denied(c, *d)
+	if err == nil && !c.Response().Committed {
+		stdhttp.Deny(c.Response(), c.Request(), d)
+	}
+	return err
+}
+
+// isCommitted reports whether the response has begun.
+func isCommitted(c echo.Context) bool { return c.Response().Committed }
 
 // writerOf returns what the handler's response is written to.
 func writerOf(c echo.Context) http.ResponseWriter { return c.Response().Writer }

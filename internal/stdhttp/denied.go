@@ -15,7 +15,14 @@ import (
 // decision, and a hook that writes nothing is answered for as usual: without either, net/http
 // would send 200.
 func Denied(w http.ResponseWriter, r *http.Request, d *core.Decision, hook func(http.ResponseWriter, *http.Request, core.Decision)) {
-	begun := false
+	if !Answered(w, d, func(w http.ResponseWriter) { hook(w, r, *d) }) {
+		Deny(w, r, d)
+	}
+}
+
+// Answered reports whether hook answers a denial on the writer that it is given. A body without a status gets that of the
+// decision.
+func Answered(w http.ResponseWriter, d *core.Decision, hook func(http.ResponseWriter)) (begun bool) {
 	begin := func() {
 		if !begun {
 			begun = true
@@ -54,8 +61,6 @@ func Denied(w http.ResponseWriter, r *http.Request, d *core.Decision, hook func(
 				return conn, rw, err
 			}
 		},
-	}), r, *d)
-	if !begun {
-		Deny(w, r, d)
-	}
+	}))
+	return begun
 }
