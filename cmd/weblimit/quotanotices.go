@@ -138,7 +138,19 @@ func (a *app) notices(ctx context.Context, l *ledger, q quota.DeliveryQuery, mos
 		a.text.Line(show.Plain, "There are none.")
 		return 0, nil
 	}
-	p := periodsOf(l.Book)
+	a.writeNotices(periodsOf(l.Book), rows)
+	if more {
+		a.text.Line(show.Dim, "… and more: see --max")
+	}
+	if q.State == quota.Dead {
+		a.text.Blank()
+		a.text.Line(show.Plain, "To have them delivered again, once the receiver is right: weblimit quota redeliver "+rows[0].Channel)
+	}
+	return len(rows), nil
+}
+
+// writeNotices writes notices as a table.
+func (a *app) writeNotices(p periods, rows []noticeJSON) {
 	t := show.Table{Columns: []show.Column{
 		{Title: "CHANNEL", Most: 64, Least: 8},
 		{Title: "LIMIT", Most: 64, Least: 8},
@@ -164,14 +176,6 @@ func (a *app) notices(ctx context.Context, l *ledger, q quota.DeliveryQuery, mos
 			show.Cell{Text: grouped(int64(r.Attempts))}, show.Cell{Text: r.Error})
 	}
 	a.text.Table(&t)
-	if more {
-		a.text.Line(show.Dim, "… and more: see --max")
-	}
-	if q.State == quota.Dead {
-		a.text.Blank()
-		a.text.Line(show.Plain, "To have them delivered again, once the receiver is right: weblimit quota redeliver "+rows[0].Channel)
-	}
-	return len(rows), nil
 }
 
 func (a *app) redeliverCommand(d *database) *cobra.Command {
@@ -186,58 +190,62 @@ Receivers know a notice by its id, which stays the same.`,
   weblimit quota redeliver billing --tenant tenant:acme`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if !isLimitName(args[0]) {
-				return usagef("a channel's name is 1 to 64 letters, digits and . _ -, got %q", args[0])
-			}
-			var err error
-			if tenant != "" {
-				if tenant, err = a.keyArgument(tenant); err != nil {
-					return err
-				}
-			}
-			l, err := a.open(c.Context(), d, use{writes: true})
-			if err != nil {
-				return err
-			}
-			defer l.close()
-			ctx, waiting, done := a.patient(c.Context())
-			defer done()
-			var chosen []quota.Notice
-			if tenant != "" || limit != "" {
-				q := quota.DeliveryQuery{Channel: args[0], State: quota.Dead, Limit: limit, Tenant: tenant}
-				if err := l.Deliveries(ctx, q, func(d quota.Delivery) error {
-					waiting.heard()
-					chosen = append(chosen, d.Notice)
-					return nil
-				}); err != nil {
-					return explained(ctx, err)
-				}
-			}
-			if len(chosen) == 0 && (tenant != "" || limit != "") {
-				if err := knownName(l.Book, limit, tenant); err != nil {
-					return err
-				}
-			}
-			n := int64(0)
-			if len(chosen) > 0 || tenant == "" && limit == "" {
-				if n, err = l.Redeliver(ctx, args[0], chosen...); err != nil {
-					return explained(ctx, err)
-				}
-			}
-			switch {
-			case bool(a.json):
-				return a.writeJSON(fmt.Appendf(nil, `{"channel":%q,"notices":%d}`, args[0], n))
-			case n == 0:
-				a.text.Line(show.Plain, "No such notice to "+args[0]+" is dead.")
-			default:
-				a.text.Line(show.Plain, plural(n, "notice")+" to "+args[0]+" will be delivered again.")
-			}
-			return nil
+			return a.redeliver(c.Context(), d, args[0], limit, tenant)
 		},
 	}
 	c.Flags().StringVar(&tenant, "tenant", "", "only of this tenant; - reads it from standard input")
 	c.Flags().StringVar(&limit, "limit", "", "only of this limit")
 	return c
+}
+
+// redeliver has dead notices of a channel delivered again: all of them, or those of a limit, a tenant or both.
+func (a *app) redeliver(ctx context.Context, d *database, channel, limit, tenant string) (err error) {
+	if !isLimitName(channel) {
+		return usagef("a channel's name is 1 to 64 letters, digits and . _ -, got %q", channel)
+	}
+	if tenant != "" {
+		if tenant, err = a.keyArgument(tenant); err != nil {
+			return err
+		}
+	}
+	l, err := a.open(ctx, d, use{writes: true})
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	ctx, waiting, done := a.patient(ctx)
+	defer done()
+	var chosen []quota.Notice
+	if tenant != "" || limit != "" {
+		q := quota.DeliveryQuery{Channel: channel, State: quota.Dead, Limit: limit, Tenant: tenant}
+		if err := l.Deliveries(ctx, q, func(d quota.Delivery) error {
+			waiting.heard()
+			chosen = append(chosen, d.Notice)
+			return nil
+		}); err != nil {
+			return explained(ctx, err)
+		}
+	}
+	if len(chosen) == 0 && (tenant != "" || limit != "") {
+		if err := knownName(l.Book, limit, tenant); err != nil {
+			return err
+		}
+	}
+	n := int64(0)
+	if len(chosen) > 0 || tenant == "" && limit == "" {
+		if n, err = l.Redeliver(ctx, channel, chosen...); err != nil {
+			return explained(ctx, err)
+		}
+	}
+	switch {
+	case bool(a.json):
+		return a.writeJSON(fmt.Appendf(nil, `{"channel":%q,"notices":%d}`, channel, n))
+	case n == 0:
+		a.text.Line(show.Plain, "No such notice to "+channel+" is dead.")
+	default:
+		a.text.Line(show.Plain, plural(n, "notice")+" to "+channel+" will be delivered again.")
+	}
+	return nil
 }
 
 func (a *app) adjustCommand(d *database) *cobra.Command {
@@ -257,49 +265,7 @@ same --operation.` + aboutTenants,
   weblimit quota adjust tenant:acme --limit plan --units -20 --reason "counted by mistake" --operation ticket-4711`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			var err error
-			switch {
-			case adjustment.Limit == "":
-				return usagef("say of which limit: --limit plan")
-			case adjustment.Units == 0:
-				return usagef("say how many units: --units 500, or --units -20 for fewer")
-			case adjustment.Reason == "":
-				return usagef("say why, for the statement: --reason \"outage of 3 May\"")
-			}
-			if adjustment.Tenant, err = a.keyArgument(args[0]); err != nil {
-				return err
-			}
-			if adjustment.Operation == "" {
-				adjustment.Operation = "weblimit-" + rand.Text()
-			}
-			l, err := a.open(c.Context(), d, use{writes: true})
-			if err != nil {
-				return err
-			}
-			defer l.close()
-			if adjustment.At, err = parseTime("--at", at, zoneOf(l.Book, adjustment.Limit)); err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(c.Context(), a.timeout.Duration)
-			defer cancel()
-			applied, err := l.Adjust(ctx, adjustment)
-			if err != nil {
-				return fmt.Errorf("%w (operation %s)", err, adjustment.Operation)
-			}
-			if a.json {
-				return a.writeJSON(fmt.Appendf(nil, `{"applied":%t,"operation":%q}`, applied, adjustment.Operation))
-			}
-			if !applied {
-				a.text.Line(show.Plain, "Operation "+adjustment.Operation+" was made before: nothing changed.")
-				return nil
-			}
-			a.text.Line(show.Plain, fmt.Sprintf("Adjusted by %+d: ", adjustment.Units), show.Key(adjustment.Tenant), " under "+adjustment.Limit+", operation "+adjustment.Operation+".")
-			for _, limit := range l.Limits() {
-				if limit.Name == adjustment.Limit && !limit.PerTenant {
-					a.text.Line(show.Yellow, "Decisions stay as they are: the application enforces the same numbers for all tenants of this limit, not those of PerTenant. Only the statement has the adjustment.")
-				}
-			}
-			return nil
+			return a.adjust(c.Context(), d, adjustment, args[0], at)
 		},
 	}
 	f := c.Flags()
@@ -309,4 +275,50 @@ same --operation.` + aboutTenants,
 	f.StringVar(&adjustment.Operation, "operation", "", "id under which it is made once; a new one if not set")
 	f.StringVar(&at, "at", "", "in the period that this date, 2026-10-31, or time is in; now if not set")
 	return c
+}
+
+// adjust makes an adjustment, of a tenant as it is written on the command line, in the period that at is in.
+func (a *app) adjust(ctx context.Context, d *database, adjustment quota.Adjustment, tenant, at string) (err error) {
+	switch {
+	case adjustment.Limit == "":
+		return usagef("say of which limit: --limit plan")
+	case adjustment.Units == 0:
+		return usagef("say how many units: --units 500, or --units -20 for fewer")
+	case adjustment.Reason == "":
+		return usagef("say why, for the statement: --reason \"outage of 3 May\"")
+	}
+	if adjustment.Tenant, err = a.keyArgument(tenant); err != nil {
+		return err
+	}
+	if adjustment.Operation == "" {
+		adjustment.Operation = "weblimit-" + rand.Text()
+	}
+	l, err := a.open(ctx, d, use{writes: true})
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if adjustment.At, err = parseTime("--at", at, zoneOf(l.Book, adjustment.Limit)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout.Duration)
+	defer cancel()
+	applied, err := l.Adjust(ctx, adjustment)
+	if err != nil {
+		return fmt.Errorf("%w (operation %s)", err, adjustment.Operation)
+	}
+	if a.json {
+		return a.writeJSON(fmt.Appendf(nil, `{"applied":%t,"operation":%q}`, applied, adjustment.Operation))
+	}
+	if !applied {
+		a.text.Line(show.Plain, "Operation "+adjustment.Operation+" was made before: nothing changed.")
+		return nil
+	}
+	a.text.Line(show.Plain, fmt.Sprintf("Adjusted by %+d: ", adjustment.Units), show.Key(adjustment.Tenant), " under "+adjustment.Limit+", operation "+adjustment.Operation+".")
+	for _, limit := range l.Limits() {
+		if limit.Name == adjustment.Limit && !limit.PerTenant {
+			a.text.Line(show.Yellow, "Decisions stay as they are: the application enforces the same numbers for all tenants of this limit, not those of PerTenant. Only the statement has the adjustment.")
+		}
+	}
+	return nil
 }

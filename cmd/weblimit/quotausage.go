@@ -214,28 +214,10 @@ A tenant without a plan has the numbers that an application has declared last.` 
 			}
 			defer l.close()
 			all, err := a.statements(c.Context(), l, tenant, limit, at)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case csv:
-				return a.writeCSV(all)
-			case bool(a.json):
-				text, err := json.Marshal(map[string]any{"statements": all})
-				if err != nil {
-					return err
-				}
-				return a.writeJSON(text)
-			case everyone:
-				writeStatements(a.text, periodsOf(l.Book), all)
-				return nil
 			}
-			for i, s := range all {
-				if i > 0 {
-					a.text.Blank()
-				}
-				writeStatement(a.text, periodsOf(l.Book), s)
-			}
-			return nil
+			return a.writeAsAsked(periodsOf(l.Book), all, csv, everyone)
 		},
 	}
 	c.Flags().BoolVar(&everyone, "all", false, "of all tenants")
@@ -243,6 +225,30 @@ A tenant without a plan has the numbers that an application has declared last.` 
 	c.Flags().StringVar(&at, "at", "", "of the period that this date, 2026-10-31, or time is in; now if not set")
 	c.Flags().BoolVar(&csv, "csv", false, "print CSV, without days and changes")
 	return c
+}
+
+// writeAsAsked writes statements as CSV, as JSON, as one table of everyone, or one after the other.
+func (a *app) writeAsAsked(p periods, all []*quota.Statement, csv, everyone bool) error {
+	switch {
+	case csv:
+		return a.writeCSV(all)
+	case bool(a.json):
+		text, err := json.Marshal(map[string]any{"statements": all})
+		if err != nil {
+			return err
+		}
+		return a.writeJSON(text)
+	case everyone:
+		writeStatements(a.text, p, all)
+		return nil
+	}
+	for i, s := range all {
+		if i > 0 {
+			a.text.Blank()
+		}
+		writeStatement(a.text, p, s)
+	}
+	return nil
 }
 
 // statements returns the statements of a tenant, or of all if tenant is empty.

@@ -10,14 +10,10 @@ import (
 
 // reasons say why a function of the product has more than 60 lines.
 var reasons = map[string]string{
-	"cmd/weblimit/quotanotices.go: app.adjustCommand":    "flags of one command, and what it does with them",
-	"cmd/weblimit/quotanotices.go: app.notices":          "flags of one command, and what it does with them",
-	"cmd/weblimit/quotanotices.go: app.redeliverCommand": "flags of one command, and what it does with them",
-	"cmd/weblimit/quotausage.go: app.statementCommand":   "flags of one command, and what it does with them",
-	"cmd/weblimitd/run.go: daemon.loop":                  "one select over all that can happen to the process: its cases share the state of drain and reload",
-	"core/call.go: limit.ask":                            "each request's path through one limit: its order is what decides, and a call for each step would cost every request",
-	"core/limiter.go: build":                             "one step after the other, each of which needs the one before",
-	"core/validate.go: Limit.validate":                   "one check after the other, in the order in which users are told",
+	"cmd/weblimitd/run.go: daemon.loop": "one select over all that can happen to the process: its cases share the state of drain and reload",
+	"core/call.go: limit.ask":           "each request's path through one limit: its order is what decides, and a call for each step would cost every request",
+	"core/limiter.go: build":            "one step after the other, each of which needs the one before",
+	"core/validate.go: Limit.validate":  "one check after the other, in the order in which users are told",
 }
 
 // A long function is split along its ideas, or says here why it is easier to read in one piece.
