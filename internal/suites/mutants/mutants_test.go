@@ -1,6 +1,8 @@
 package mutants
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,13 +12,18 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
-// The list stays true: what a mutant replaces is there, once.
+// The list stays true: what a mutant replaces is there, once, and what it makes of that is Go.
 func TestMutantsApply(t *testing.T) {
 	t.Parallel()
 	what := make(map[string]bool)
 	for _, m := range All() {
 		if n, err := m.Count(Root); err != nil || n != 1 {
 			t.Errorf("%s: %d times in the file, and not once: %q (%s), %v", m.File, n, m.Old, m.What, err)
+		} else if strings.HasSuffix(m.File, ".go") {
+			right := string(must.Get(os.ReadFile(filepath.Join(Root, m.File)))(t))
+			if _, err := parser.ParseFile(token.NewFileSet(), m.File, strings.Replace(right, m.Old, m.New, 1), parser.SkipObjectResolution); err != nil {
+				t.Errorf("%s: this is no Go: %v", m.What, err)
+			}
 		}
 		if m.Tests == "" || m.What == "" || what[m.What] {
 			t.Errorf("%+v: no tests are named, or the description is that of another", m)

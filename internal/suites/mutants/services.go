@@ -17,7 +17,7 @@ var services = []Mutant{
 	{File: "service/client/breaker.go", Old: "\t\tb.failures = 0\n", New: "", What: "the client's breaker counts failures that are not in a row", Tests: "service/client"},
 	{File: "service/client/breaker.go", Old: "\t\tb.probe = now.Add(b.client.config.Timeout + later())\n", New: "", What: "all requests probe a service that is away", Tests: "service/client"},
 	{File: "service/envoy/decide.go", Old: "\t\tif a.rule != nil && !a.rule.unlimited && replaced[a.rule.limit.GetName()] {\n\t\t\ta.rule = nil\n\t\t}\n", New: "", What: "a limit that another replaces counts, too", Tests: "service/envoy"},
-	{File: "service/envoy/decide.go", Old: "q.back[i].Cost = 0 // a denied request changes nothing", New: "_ = i", What: "a denied request of Envoy gives units back", Tests: "service/envoy"},
+	{File: "service/envoy/decide.go", Old: "q.back[i].Cost = 0 //", New: "_ = i //", What: "a denied request of Envoy gives units back", Tests: "service/envoy"},
 	{File: "core/catalog.go", Old: "\t\tspends := c.entries[i].Spent && check.Cost > 0\n", New: "\t\tspends := c.entries[i].Spent && check.Cost > 0 && !check.Shadow\n", What: "what a response has cost is free where it denies nothing", Tests: "core/adapter service/envoy"},
 	{File: "service/envoy/wire.go", Old: "text != nil && len(to.Descriptors) <= most.descriptors:", New: "text != nil:", What: "descriptors are counted after they have taken memory", Tests: "service/envoy"},
 	{File: "service/envoy/answer.go", Old: "case over && !quota:\n", New: "case over && !quota && nearest == nil:\n", What: "headers are not those of the limit that denies", Tests: "service/envoy"},
