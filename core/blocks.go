@@ -106,7 +106,7 @@ func (l *Limiter) Unblock(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	var err error
-	for part := range slices.Chunk(checks, store.MaxChecks/2) { // a policy can have more limits than a call takes
+	for part := range slices.Chunk(checks, store.MaxChecks) { // a policy can have more limits than a call takes
 		err = errors.Join(err, l.shared.local.Unblock(ctx, part), l.store.Unblock(ctx, part))
 	}
 	return err

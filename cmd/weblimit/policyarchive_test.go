@@ -165,6 +165,29 @@ func TestAPolicyWrittenByHand(t *testing.T) {
 	c.ok(t, run("status")...)
 }
 
+// Files of Envoy's rate limit service are in archives, too. They are no wrong policies: one can go back to them, and
+// nobody is told that processes refuse them.
+func TestFilesOfEnvoyInAnArchive(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	key := redistest.Prefix(t) + "edge"
+	archive := redissource.New(server.Client(t), key)
+	c := call{env: map[string]string{"WEBLIMIT_POLICY_TO": "unix://" + server.Addr(), "WEBLIMIT_POLICY_NAME": key, "WEBLIMIT_BY": "ann"}}
+	for n := range 2 {
+		text := fmt.Sprintf("domain: edge\ndescriptors: [{key: path, rate_limit: {unit: hour, requests_per_unit: %d}}]\n", n+1)
+		must.Do(policy.Publish(t.Context(), archive, policy.File{Name: "edge.yaml", Text: []byte(text)}, policy.Publication{Validate: uncheckedEnvoy}))(t)
+	}
+	wants(t, c.ok(t, "policy", "status"), "release 2, ", "Envoy's rate limit service", "weblimitd status")
+	wants(t, c.ok(t, "policy", "status", "--json"), `"envoy": true`, `"published": true`)
+	wants(t, c.ok(t, "policy", "rollback"), "Back to release 1", "What changes is not told", "release 3")
+	wants(t, c.ok(t, "policy", "get"), "requests_per_unit: 1")
+
+	dir := policyFiles(t, map[string]string{"limits.yaml": limitOf(1), "edge.yaml": c.ok(t, "policy", "get")})
+	wants(t, c.fails(t, exitError, "policy", "publish", dir+"limits.yaml"), "publish policies under another name")
+	wants(t, c.fails(t, exitError, "policy", "publish", dir+"edge.yaml"), "weblimitd publish FILE")
+	check.Equal(t, "the newest release", must.Get(archive.Releases(t.Context()))(t)[0].Number, 3)
+}
+
 func TestWherePoliciesArePublished(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.yaml")

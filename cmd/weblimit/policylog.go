@@ -108,10 +108,17 @@ Which version each process decides by is in weblimit top, and in the metric webl
 			if err != nil {
 				return err
 			}
-			_, wrong := policy.Parse(file.Name, file.Text, policy.Options{AnyName: true, WithoutSecrets: true})
+			_, wrong := parsed(file)
+			envoy := isEnvoys(wrong)
+			if envoy {
+				wrong = nil
+			}
 			strange := len(all) == 0 || all[0].Version.Hash != hashOf(file.Text)
 			if a.json {
-				answer := map[string]any{"good": wrong == nil, "published": !strange}
+				answer := map[string]any{"published": !strange, "envoy": envoy}
+				if !envoy {
+					answer["good"] = wrong == nil
+				}
 				if len(all) > 0 {
 					answer["release"] = releaseRow(&all[0])
 				}
@@ -123,6 +130,9 @@ Which version each process decides by is in weblimit top, and in the metric webl
 				if len(all) > 0 {
 					r := &all[0]
 					a.text.Line(show.Plain, fmt.Sprintf("%s, of %s by %s", r, moment(r.At), somebody(r.By)))
+				}
+				if envoy {
+					a.text.Line(show.Plain, "A file of Envoy's rate limit service, which is not checked here: weblimitd status says what an instance makes of it.")
 				}
 				if wrong != nil {
 					if err := a.problems(wrong); err != nil {

@@ -53,7 +53,10 @@ The same file again is no new release, so that a pipeline can run twice.`,
 				return err
 			}
 			// First, so that a wrong file needs no connection to be told.
-			if _, err := policy.Parse(file.Name, file.Text, policy.Options{AnyName: true, WithoutSecrets: true}); err != nil {
+			if _, err := parsed(file); err != nil {
+				if isEnvoys(err) {
+					return errors.New("this is a file of Envoy's rate limit service: weblimitd publish FILE --envoy-config redis:KEY publishes it; nothing was published")
+				}
 				if err := a.problems(err); err != nil {
 					return err
 				}
@@ -77,6 +80,9 @@ The same file again is no new release, so that a pipeline can run twice.`,
 			if err != nil {
 				return err
 			}
+			if now, err := to.Load(c.Context()); err == nil && isOfEnvoy(now) {
+				return fmt.Errorf("%s is a file of Envoy's rate limit service: publish policies under another name; nothing was published", to.where)
+			}
 			return a.release(c.Context(), to, &p, all, file, func(how policy.Publication) (policy.Release, error) {
 				return policy.Publish(c.Context(), to, file, how)
 			})
@@ -94,7 +100,9 @@ func (a *app) policyRollbackCommand() *cobra.Command {
 		Short: "Give a fleet an earlier release again",
 		Long: `rollback publishes an earlier release again, as a new one: the one that decided before the present
 one, or that of a number of weblimit policy log. A second rollback goes back further. It says in words
-what changes, and asks on a terminal.`,
+what changes, and asks on a terminal.
+
+A file of Envoy's rate limit service, which weblimitd publishes, is not checked again.`,
 		Example: `  weblimit policy rollback --to redis://redis.example.com:6379
   weblimit policy rollback 12 --to postgres://ops@db.example.com/app --yes`,
 		Args: cobra.MaximumNArgs(1),
@@ -122,6 +130,9 @@ what changes, and asks on a terminal.`,
 			}
 			a.text.Line(show.Plain, fmt.Sprintf("Back to %s, of %s by %s.", target, moment(target.At), somebody(target.By)))
 			return a.release(c.Context(), to, &p, all, file, func(how policy.Publication) (policy.Release, error) {
+				if isOfEnvoy(file) {
+					how.Validate = uncheckedEnvoy
+				}
 				return policy.Rollback(c.Context(), to, target.Number, how)
 			})
 		},
@@ -206,7 +217,7 @@ func (a *app) sayChanges(ctx context.Context, to *archive, file policy.File, pub
 		if published {
 			return false, err
 		}
-		set, err := policy.Parse(file.Name, file.Text, policy.Options{AnyName: true, WithoutSecrets: true})
+		set, err := parsed(file)
 		if err != nil {
 			return false, err
 		}
@@ -216,6 +227,10 @@ func (a *app) sayChanges(ctx context.Context, to *archive, file policy.File, pub
 	}
 	if string(now.Text) == string(file.Text) {
 		return true, nil
+	}
+	if isOfEnvoy(file) {
+		a.text.Line(show.Plain, "Limits of Envoy's rate limit service change. What changes is not told: compare what weblimit policy get prints.")
+		return false, nil
 	}
 	if !good(now) {
 		a.text.Line(show.Yellow, "What is there now is no good file, so that differences can't be told.")
@@ -236,6 +251,6 @@ func (a *app) sayChanges(ctx context.Context, to *archive, file policy.File, pub
 
 // good reports whether a file would be followed.
 func good(file policy.File) bool {
-	_, err := policy.Parse(file.Name, file.Text, policy.Options{AnyName: true, WithoutSecrets: true})
+	_, err := parsed(file)
 	return err == nil
 }

@@ -89,7 +89,7 @@ type Store interface {
 
 	// Block blocks the checks' keys under their rules for d from now on, in place of any
 	// block in force. A rule without a [Block] can block, too: see [ManualBlock]. It does not read
-	// costs.
+	// costs. There are up to MaxChecks, as for Unblock, however many records the store has for each.
 	Block(ctx context.Context, checks []Check, d time.Duration) error
 
 	// Unblock forgets the penalties of the checks' keys, and blocks that were set by hand: blocks,

@@ -52,8 +52,9 @@ type Config struct {
 	// OverdrawStated.
 	Overdraw Overdraw
 
-	// Algorithm is how limits count, and Algorithms how those of single domains do. A file can say
-	// it itself, by a comment such as "# weblimit: sliding_window". Defaults to FixedWindow.
+	// Algorithm is how limits count, and Algorithms how those of single domains do; a domain that no file has
+	// is logged. A file can say it itself, by a comment such as "# weblimit: sliding_window". Defaults to
+	// FixedWindow.
 	Algorithm  Algorithm
 	Algorithms map[string]Algorithm
 

@@ -6,11 +6,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/internal/wholefile"
 	"github.com/weblimit/weblimit/policy"
 
@@ -36,15 +39,22 @@ type Server struct {
 
 	mu      sync.Mutex
 	status  Status // Guarded by mu.
-	refused string // hash of the files that were refused last, or "". Guarded by mu.
+	refused hash   // of the files that were refused last, or "". Guarded by mu.
 }
 
 // snapshot is what decides: a request is decided by one, from begin to end.
 type snapshot struct {
 	rules   *rules
 	catalog *adapter.Catalog
-	hash    string
+	hash    hash
 }
+
+// hash is the hash of all files. Whether files have changed is told by the whole of it: two files with one beginning take a
+// minute to find.
+type hash string
+
+// version is what people are shown of it.
+func (h hash) version() string { return string(h[:min(len(h), 12)]) }
 
 // New returns a server by the files of config.Source. It does not talk to the store, so it succeeds
 // while the store is down. If something is wrong with a file, its error is an [*Error].
@@ -77,7 +87,7 @@ func (s *Server) Shutdown() { s.health.Shutdown() }
 
 // Status says what a [Server] decides by, and what became of its files since.
 type Status struct {
-	Version string    // the hash of the files that decide
+	Version string    // the beginning of the hash of the files that decide
 	Since   time.Time // when these files began to decide
 	Domains int
 	Limits  int   // without those that are unlimited
@@ -129,48 +139,49 @@ func (s *Server) load(ctx context.Context, follows bool) (read bool, err error) 
 
 // take has files decide, if they are good.
 func (s *Server) take(ctx context.Context, files []policy.File, follows bool) error {
-	hash := hashOf(files)
+	found := hashOf(files)
 	before := s.current.Load()
 	s.mu.Lock()
-	again := follows && s.refused == hash
-	if before != nil && before.hash == hash { // what decides is there again, after files that were refused
+	again := follows && s.refused == found
+	if before != nil && before.hash == found { // what decides is there again, after files that were refused
 		s.refused, s.status.Err, again = "", nil, true
 	}
 	s.mu.Unlock()
 	if again {
 		return nil
 	}
-	next, err := s.snapshot(files, hash, before)
+	next, err := s.snapshot(files, found, before)
 	if err != nil {
-		s.refuse(hash, err)
+		s.refuse(found, err)
 		return err
 	}
 	s.current.Store(next)
+	s.warnOfDomains(ctx, next.rules)
 	s.stats.loaded.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused, s.status.Err = "", nil
-	s.status.Version, s.status.Since = hash, time.Now()
+	s.status.Version, s.status.Since = found.version(), time.Now()
 	s.status.Domains, s.status.Limits = len(next.rules.domains), len(next.rules.limits)-len(next.rules.domains)
 	if before != nil {
 		s.status.Changes++
 		s.config.Logger.LogAttrs(ctx, slog.LevelInfo, "weblimit: envoy: limits changed",
-			slog.String("version", hash), slog.String("before", before.hash), slog.Int("domains", s.status.Domains), slog.Int("limits", s.status.Limits))
+			slog.String("version", found.version()), slog.String("before", before.hash.version()), slog.Int("domains", s.status.Domains), slog.Int("limits", s.status.Limits))
 	}
 	return nil
 }
 
 // snapshot makes files ready to decide, in the place of the snapshot before, unless that is nil.
-func (s *Server) snapshot(files []policy.File, hash string, before *snapshot) (*snapshot, error) {
+func (s *Server) snapshot(files []policy.File, found hash, before *snapshot) (*snapshot, error) {
 	made, err := compile(files, &s.config)
 	if err != nil {
 		return nil, err
 	}
-	next := &snapshot{rules: made, hash: hash}
+	next := &snapshot{rules: made, hash: found}
 	if before == nil {
-		next.catalog, err = adapter.NewCatalog(s.config.core(made.limits, hash))
+		next.catalog, err = adapter.NewCatalog(s.config.core(made.limits, found.version()))
 	} else {
-		next.catalog, err = before.catalog.Next(s.config.core(made.limits, hash))
+		next.catalog, err = before.catalog.Next(s.config.core(made.limits, found.version()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: envoy: %w", err)
@@ -179,11 +190,11 @@ func (s *Server) snapshot(files []policy.File, hash string, before *snapshot) (*
 }
 
 // refuse notes that files were refused. It is logged once for the same files or error.
-func (s *Server) refuse(hash string, err error) {
+func (s *Server) refuse(found hash, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	again := s.status.Err != nil && s.refused == hash && s.status.Err.Error() == err.Error()
-	s.refused, s.status.Err = hash, err
+	again := s.status.Err != nil && s.refused == found && s.status.Err.Error() == err.Error()
+	s.refused, s.status.Err = found, err
 	if again {
 		return
 	}
@@ -195,16 +206,27 @@ func (s *Server) refuse(hash string, err error) {
 	}
 }
 
-// hashOf returns a short hash of all files. Names and texts are hashed by themselves, so that a byte that moves from one to
+// warnOfDomains warns of domains in the configuration that no file has. It is no error: files come and go, and an
+// instance that starts again must not fail since one has gone.
+func (s *Server) warnOfDomains(ctx context.Context, made *rules) {
+	for _, name := range slices.Sorted(maps.Keys(s.config.Algorithms)) {
+		if made.domains[name] == nil {
+			s.config.Logger.LogAttrs(ctx, slog.LevelWarn, "weblimit: envoy: Config.Algorithms has a domain that no file has"+
+				spelling.Meant(name, slices.Sorted(maps.Keys(made.domains))), slog.String("domain", name))
+		}
+	}
+}
+
+// hashOf returns the hash of all files. Names and texts are hashed by themselves, so that a byte that moves from one to
 // the next changes it.
-func hashOf(files []policy.File) string {
+func hashOf(files []policy.File) hash {
 	all := sha256.New()
 	for _, file := range files {
 		name, text := sha256.Sum256([]byte(file.Name)), sha256.Sum256(file.Text)
 		all.Write(name[:])
 		all.Write(text[:])
 	}
-	return hex.EncodeToString(all.Sum(nil)[:6])
+	return hash(hex.EncodeToString(all.Sum(nil)))
 }
 
 // Watch reloads the files whenever they change, until ctx ends or stop is called:

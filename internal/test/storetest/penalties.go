@@ -2,12 +2,14 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
@@ -195,6 +197,27 @@ func shadowBlocks(r *rig) {
 	r.Advance(30 * time.Second)
 	if got := both(); got[0].Blocked || !got[0].Charged {
 		r.Errorf("after the shadow's block: %s", show(got[0]))
+	}
+}
+
+// blockMany has as many checks in a call as any call may have, however many records of a store each of them takes.
+func blockMany(r *rig) {
+	checks, rules := make([]core.Check, store.MaxChecks), make([]*core.Rule, store.MaxChecks)
+	for i := range checks {
+		limit := core.PerSecond(1).Named(fmt.Sprint("limit", i))
+		if i%2 == 0 {
+			limit = penalized(limit)
+		}
+		rules[i] = rule(r, limit)
+		checks[i] = core.Check{Key: []byte("k"), Rule: rules[i]}
+	}
+	must.OK(r, r.Block(context.Background(), checks, time.Hour))
+	if all := r.blocks(rules...); len(all) != len(checks) {
+		r.Errorf("%d of %d blocks are listed", len(all), len(checks))
+	}
+	must.OK(r, r.Unblock(context.Background(), checks))
+	if all := r.blocks(rules...); len(all) != 0 {
+		r.Errorf("%d blocks are listed after all were lifted", len(all))
 	}
 }
 

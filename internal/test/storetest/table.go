@@ -73,6 +73,7 @@ var table = []tableTest{
 	{"limits of one key block each for itself", blocksEach},
 	{"a shadow's blocks are reported and deny nobody", shadowBlocks},
 	{"blocks are set, lifted and reset", liftAndSet},
+	{"a call sets and lifts as many blocks as it may have", blockMany},
 	{"a client is blocked under any limit", blockAnybody},
 	{"a repeat of a blocked client can be made again when the block ends", blockRepeats},
 	{"refunds and charges leave blocks as they are", refundsKeepBlocks},
