@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -100,57 +101,62 @@ Which version each process decides by is in weblimit top, and in the metric webl
 				return err
 			}
 			defer from.close()
-			all, err := from.Releases(c.Context())
-			if err != nil {
-				return err
-			}
-			file, err := from.Load(c.Context())
-			if err != nil {
-				return err
-			}
-			_, wrong := parsed(file)
-			envoy := isEnvoys(wrong)
-			if envoy {
-				wrong = nil
-			}
-			strange := len(all) == 0 || all[0].Version.Hash != hashOf(file.Text)
-			if a.json {
-				answer := map[string]any{"published": !strange, "envoy": envoy}
-				if !envoy {
-					answer["good"] = wrong == nil
-				}
-				if len(all) > 0 {
-					answer["release"] = releaseRow(&all[0])
-				}
-				if err := a.marshal(answer); err != nil {
-					return err
-				}
-			} else {
-				a.text.Line(show.Bold, from.where)
-				if len(all) > 0 {
-					r := &all[0]
-					a.text.Line(show.Plain, fmt.Sprintf("%s, of %s by %s", r, moment(r.At), somebody(r.By)))
-				}
-				if envoy {
-					a.text.Line(show.Plain, "A file of Envoy's rate limit service, which is not checked here: weblimitd status says what an instance makes of it.")
-				}
-				if wrong != nil {
-					if err := a.problems(wrong); err != nil {
-						return err
-					}
-				}
-			}
-			switch {
-			case wrong != nil:
-				return errors.New("processes refuse this file; see weblimit policy rollback")
-			case strange:
-				return errors.New("the file is not that of the last release: somebody has written it without publishing")
-			}
-			return nil
+			return a.policyStatus(c.Context(), from)
 		},
 	}
 	f.add(a, c)
 	return c
+}
+
+// policyStatus prints the state of an archive. Its error says what is wrong with the file.
+func (a *app) policyStatus(ctx context.Context, from *archive) error {
+	all, err := from.Releases(ctx)
+	if err != nil {
+		return err
+	}
+	file, err := from.Load(ctx)
+	if err != nil {
+		return err
+	}
+	_, wrong := parsed(file)
+	envoy := isEnvoys(wrong)
+	if envoy {
+		wrong = nil
+	}
+	strange := len(all) == 0 || all[0].Version.Hash != hashOf(file.Text)
+	if a.json {
+		answer := map[string]any{"published": !strange, "envoy": envoy}
+		if !envoy {
+			answer["good"] = wrong == nil
+		}
+		if len(all) > 0 {
+			answer["release"] = releaseRow(&all[0])
+		}
+		if err := a.marshal(answer); err != nil {
+			return err
+		}
+	} else {
+		a.text.Line(show.Bold, from.where)
+		if len(all) > 0 {
+			r := &all[0]
+			a.text.Line(show.Plain, fmt.Sprintf("%s, of %s by %s", r, moment(r.At), somebody(r.By)))
+		}
+		if envoy {
+			a.text.Line(show.Plain, "A file of Envoy's rate limit service, which is not checked here: weblimitd status says what an instance makes of it.")
+		}
+		if wrong != nil {
+			if err := a.problems(wrong); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case wrong != nil:
+		return errors.New("processes refuse this file; see weblimit policy rollback")
+	case strange:
+		return errors.New("the file is not that of the last release: somebody has written it without publishing")
+	}
+	return nil
 }
 
 func (a *app) policyGetCommand() *cobra.Command {
