@@ -20,6 +20,10 @@ import (
 
 // Book keeps what limits have counted, beside the store that decides. It is safe for
 // concurrent use. Close it when the process ends.
+//
+// Locks, the outer ones first: flusher.mu or declaring, both held while the ledger is asked; then line.mu of the opener or of
+// tenants; then health.mu. Those of the accounts' table and of tenants' cached numbers are leaves. Requests take only those from
+// line.mu on, and hold none while they wait.
 type Book struct {
 	config   Config
 	ledger   ledger.Ledger

@@ -237,7 +237,7 @@ func TestResetIsAnError(t *testing.T) {
 	burst := core.PerHour(3).By(keyfuncs.Tenant("tenant")).Named("burst")
 	limiter := limiterOn(t, b.Store(), burst, monthly(100))
 	spend(t, limiter, "tenant:acme", 3)
-	check.Is(t, "Reset", limiter.Reset(t.Context(), "tenant:acme"), ErrKept)
+	check.Is(t, "Reset", limiter.Reset(t.Context(), "tenant:acme"), store.ErrKept)
 	wantGranted(t, limiter, 10, 3) // of the limit that is not kept
 	wantWritten(t, b, 6)
 }

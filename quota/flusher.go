@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// flushBatch bounds the positions of one statement.
+	// flushBatch bounds the positions of one statement: what PostgreSQL writes in a fraction of Config.Timeout.
 	flushBatch = 5000
 
 	// presentEvery is how often a process says that it is there, and lostAfter how long it may
-	// be silent until others look for what it has left behind.
+	// be silent until others look for what it has left behind: five times in vain are no process that is only busy.
 	presentEvery = 5 * time.Second
 	lostAfter    = 30 * time.Second
 
@@ -154,7 +154,8 @@ func (f *flusher) writeAll(ctx context.Context) error {
 	}
 }
 
-// write writes states that were taken from the table.
+// write writes states that were taken from the table. If the process dies before the ledger has answered, the store still has
+// them, and another process finds this one gone and looks for them: see present.
 func (f *flusher) write(ctx context.Context, states []accounts.Taken) error {
 	b := f.book
 	positions := accounts.PositionsOf(states)

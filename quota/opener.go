@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	// maxOpening bounds the accounts that wait for the ledger. The requests of further ones get
+	// maxOpening bounds the accounts that wait for the ledger: some 30 MB. The requests of further ones get
 	// an error at once.
 	maxOpening = 100_000
 
-	// openBatch bounds the accounts that the ledger is asked for at a time.
+	// openBatch bounds the accounts that the ledger is asked for at a time. The statement locks their rows, so all of
+	// them wait for the slowest.
 	openBatch = 500
 
-	// maxOpeners bounds how many such questions are on their way.
+	// maxOpeners bounds how many such questions are on their way. Each takes a connection of the pool, which is the application's.
 	maxOpeners = 4
 
 	// probeEvery is how often a ledger that is away is asked whether it is back.
@@ -35,15 +36,10 @@ const (
 // Requests for one account at the same time share one answer.
 type opener struct {
 	book *Book
-
-	mu      sync.Mutex
-	pending map[openID]*restoring // queued or on their way. Guarded by mu.
-	queue   []*restoring          // Guarded by mu.
-	running int                   // goroutines. Guarded by mu.
-	batch   batch
-	since   time.Time // when the last answer came, or the first question after it was asked. Guarded by mu.
-	away    bool      // the ledger has failed. Guarded by mu.
-	probe   time.Time // when it may be asked again. Guarded by mu.
+	line[openID, *restoring]
+	batch batch
+	away  bool      // the ledger has failed. Guarded by mu.
+	probe time.Time // when it may be asked again. Guarded by mu.
 
 	taken    map[chan struct{}]bool // closed when states that were taken from the table are written, or back in it. Guarded by mu.
 	gaveBack atomic.Int64           // how often states were put back into the table
@@ -69,6 +65,9 @@ type restoring struct {
 	err    error
 	told   bool // the store has gone on in another generation
 }
+
+func (r *restoring) about() openID { return r.id }
+func (r *restoring) end()          { close(r.done) }
 
 // wait waits until the store was told.
 func (r *restoring) wait(ctx context.Context) error {
@@ -119,11 +118,11 @@ func (o *opener) goOn(t *accounts.Twin, key string, start int64, seen *accounts.
 func (o *opener) enqueue(r *restoring) (*restoring, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p, now := o.pending[r.id], time.Now()
+	p, now, slow := o.pending[r.id], time.Now(), o.isSlow(o.book.patience.open)
 	switch {
-	case o.isSlow() && o.isOut():
+	case slow && o.isOut():
 		return nil, errAway
-	case o.isSlow():
+	case slow:
 		if p == nil && len(o.queue) < maxOpening {
 			o.add(r) // nobody waits for it
 		}
@@ -137,23 +136,8 @@ func (o *opener) enqueue(r *restoring) (*restoring, error) {
 	}
 	o.probe = now.Add(probeEvery)
 	o.add(r)
-	if o.running < maxOpeners {
-		if o.running == 0 {
-			o.since = now
-		}
-		o.running++
-		go o.run()
-	}
+	o.start(maxOpeners, o.next, o.ask)
 	return r, nil
-}
-
-// add queues an account. o.mu is held.
-func (o *opener) add(r *restoring) {
-	if o.pending == nil {
-		o.pending = make(map[openID]*restoring)
-	}
-	o.pending[r.id] = r
-	o.queue = append(o.queue, r)
 }
 
 // isOut reports whether the ledger has failed when somebody asked last. o.mu is held.
@@ -177,39 +161,35 @@ func (o *opener) answered() {
 	o.away = false
 }
 
-// isSlow reports whether the ledger has not answered for a while, although it was asked. o.mu is held.
-func (o *opener) isSlow() bool {
-	return o.running > 0 && time.Since(o.since) > o.book.patience.open
+// next takes as many accounts from the queue as the ledger does in time. o.mu is held.
+func (o *opener) next() []*restoring {
+	batch := o.queue[:min(len(o.queue), o.batch.size(openBatch))]
+	o.queue = o.queue[len(batch):]
+	return batch
 }
 
-// run works until the queue is empty. Whoever has an answer finds it ended, if it was the last.
-func (o *opener) run() {
-	o.mu.Lock()
-	for len(o.queue) > 0 {
-		batch := o.queue[:min(len(o.queue), o.batch.size(openBatch))]
-		o.queue = o.queue[len(batch):]
-		o.mu.Unlock()
-		asked, away, err := o.open(batch)
-		o.mu.Lock()
-		if o.since = time.Now(); asked {
-			o.away = away
-			o.probe = o.since.Add(probeEvery)
-		}
+// ask opens a batch of accounts.
+func (o *opener) ask(batch []*restoring) {
+	asked, away, err := o.open(batch)
+	if err != nil {
 		for _, r := range batch {
-			delete(o.pending, r.id)
-			if err != nil {
-				r.err = err
-			}
-			close(r.done)
+			r.err = err
 		}
 	}
-	o.queue = nil
-	o.running--
-	o.mu.Unlock()
+	if asked {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.away, o.probe = away, time.Now().Add(probeEvery)
+	}
 }
 
 // open asks the ledger for a batch of accounts, and tells the store. asked says that an error is
 // the ledger's, or that there was none, and away that it is out.
+//
+// What this process was told of these accounts and has not written is written in the same transaction, before their generations
+// begin: a generation begins with the sum of those before it, so units that came later would be granted again. If the process
+// dies, or the store does not answer, between the ledger and the store, the generation stays empty and counts nothing:
+// the next request begins another one.
 func (o *opener) open(batch []*restoring) (asked, away bool, err error) {
 	b := o.book
 	ctx, cancel := context.WithTimeout(context.Background(), b.config.Timeout)

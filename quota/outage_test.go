@@ -312,7 +312,7 @@ func TestStartOnAStandbyWithoutTables(t *testing.T) {
 // While the ledger is away, requests do not ask it: one probe at a time does.
 func TestALedgerThatIsAwayIsAskedByProbesAlone(t *testing.T) {
 	t.Parallel()
-	o := &opener{away: true, probe: time.Now().Add(time.Hour)}
+	o := &opener{book: &Book{}, away: true, probe: time.Now().Add(time.Hour)}
 	for range 3 {
 		_, err := o.enqueue(&restoring{done: make(chan struct{})})
 		check.Is(t, "a request before the probe", err, errAway)

@@ -317,10 +317,6 @@ func undone(index []int, err error) error {
 	return &store.Undone{Checks: mapped, Err: u.Err}
 }
 
-// ErrKept says that what a limit has counted can't be reset, because it is kept in a book. See
-// [Book.Adjust].
-var ErrKept = store.ErrKept
-
 // Reset implements [store.Store]. It resets the limits that are not kept. Its error is a
 // [store.KeptError] if there are others.
 func (s *bookStore) Reset(ctx context.Context, checks []store.Check) error {

@@ -68,7 +68,7 @@ func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
 		return adapter.ForStore(limit, func(core.Store) error { return err })
 	}
 	p := &perTenant{book: b, rule: rule, seed: maphash.MakeSeed()}
-	b.tenants.add(p)
+	b.tenants.register(p)
 	return limit.Tiers(func(r keyfuncs.Request) core.Limit {
 		buf := buffers.Get().(*[]byte)
 		defer buffers.Put(buf)
@@ -187,13 +187,9 @@ type tenants struct {
 	epoch atomic.Int64 // allowances of earlier ones are loaded again
 	deaf  atomic.Bool  // changes by other processes are not heard of
 
-	mu      sync.Mutex
-	limits  map[string][]*perTenant // by name. Guarded by mu.
-	pending map[loadID]*loading     // Guarded by mu.
-	queue   []*loading              // Guarded by mu.
-	running bool                    // Guarded by mu.
-	since   time.Time               // when the running load began. Guarded by mu.
-	retry   time.Time               // when the ledger may be asked again after an error. Guarded by mu.
+	line[loadID, *loading]
+	limits map[string][]*perTenant // by name. Guarded by mu.
+	retry  time.Time               // when the ledger may be asked again after an error. Guarded by mu.
 }
 
 // loadID names an allowance.
@@ -209,13 +205,16 @@ type loading struct {
 	entry *tenantEntry
 }
 
+func (l *loading) about() loadID { return l.id }
+func (l *loading) end()          { close(l.done) }
+
 func (t *tenants) init(b *Book) {
 	t.book = b
-	t.limits, t.pending = make(map[string][]*perTenant), make(map[loadID]*loading)
+	t.limits = make(map[string][]*perTenant)
 	t.deaf.Store(true)
 }
 
-func (t *tenants) add(p *perTenant) {
+func (t *tenants) register(p *perTenant) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.limits[p.rule.Name] = append(t.limits[p.rule.Name], p)
@@ -290,42 +289,16 @@ func (t *tenants) load(ctx context.Context, p *perTenant, key []byte) *tenantEnt
 func (t *tenants) enqueue(id loadID) *loading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
-	if t.running && now.Sub(t.since) > t.book.patience.load || now.Before(t.retry) || len(t.queue) >= maxLoading {
+	if t.isSlow(t.book.patience.load) || time.Now().Before(t.retry) || len(t.queue) >= maxLoading {
 		return nil // the ledger is away
 	}
 	if l := t.pending[id]; l != nil {
 		return l
 	}
 	l := &loading{id: id, done: make(chan struct{})}
-	t.pending[id] = l
-	t.queue = append(t.queue, l)
-	if !t.running {
-		t.running, t.since = true, now
-		go t.run()
-	}
+	t.add(l)
+	t.start(1, t.next, t.ask)
 	return l
-}
-
-// run loads until the queue is empty. Whoever has an answer finds it ended, if it was the last.
-func (t *tenants) run() {
-	t.mu.Lock()
-	for batch := t.next(); len(batch) > 0; batch = t.next() {
-		t.since = time.Now()
-		epoch := t.epoch.Load() // before the ledger is asked
-		t.mu.Unlock()
-		err := t.ask(batch, epoch)
-		t.mu.Lock()
-		if err != nil {
-			t.retry = time.Now().Add(probeEvery)
-		}
-		for _, l := range batch {
-			delete(t.pending, l.id)
-			close(l.done)
-		}
-	}
-	t.running = false
-	t.mu.Unlock()
 }
 
 // next takes a batch of one limit from the queue. t.mu is held.
@@ -343,7 +316,8 @@ func (t *tenants) next() (batch []*loading) {
 }
 
 // ask asks the ledger, and caches the answers.
-func (t *tenants) ask(batch []*loading, epoch int64) error {
+func (t *tenants) ask(batch []*loading) {
+	epoch := t.epoch.Load() // before the ledger is asked
 	ctx, cancel := context.WithTimeout(context.Background(), t.book.config.Timeout)
 	defer cancel()
 	p := batch[0].id.limit
@@ -355,12 +329,14 @@ func (t *tenants) ask(batch []*loading, epoch int64) error {
 	all, err := t.book.ledger.Facts(ctx, p.rule.Name, names)
 	if err != nil {
 		t.book.health.failed(asked, err)
-		return err
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.retry = time.Now().Add(probeEvery)
+		return
 	}
 	t.book.health.worked()
 	for i, l := range batch {
 		l.entry = p.entry(all[names[i]], epoch)
 		p.put(l.id.key, l.entry)
 	}
-	return nil
 }

@@ -37,14 +37,10 @@ type Usage struct {
 
 // DayUsage is the use of a limit by one tenant on one day.
 type DayUsage struct {
-	Limit  string
-	Tenant string
-	Start  time.Time // of the period
-	End    time.Time
+	Usage // of the day; Start and End are those of the period
 
 	// Day is the day in the limit's time zone, as midnight in UTC.
-	Day  time.Time
-	Used int64
+	Day time.Time
 }
 
 // during returns the query with times, given the present.
@@ -120,7 +116,7 @@ func (b *Book) Days(ctx context.Context, q Query) ([]DayUsage, error) {
 	}
 	all := make([]DayUsage, len(days))
 	for i, d := range days {
-		all[i] = DayUsage{Limit: d.Limit, Tenant: tenantOf(d.Key), Start: micros.Time(d.Start), End: micros.Time(d.End), Day: micros.Date(d.Date), Used: d.Used}
+		all[i] = DayUsage{usageOf(&d.Account, d.Used), micros.Date(d.Date)}
 	}
 	return all, nil
 }
