@@ -45,7 +45,7 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration) error {
 	l = l.now()
 	if err := store.ValidBlockTime(d.Truncate(time.Microsecond)); err != nil {
-		return fmt.Errorf("weblimit: limit %q: %s", limit, unprefixed(err))
+		return store.AtLimit(limit, err)
 	}
 	for i := range l.limits {
 		rule := &l.limits[i].rule

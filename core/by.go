@@ -1,9 +1,10 @@
 package core
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -26,14 +27,14 @@ func (l *Limit) joinedKey() (keyfuncs.Func, error) {
 	var key keyfuncs.Func
 	switch len(l.keys) {
 	case 0:
-		return key, fmt.Errorf("weblimit: limit %q: By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP()); AllowKey takes the key instead and ignores it, so any will do there; Guard is for handlers that give the key, and takes none", l.name)
+		return key, store.AtLimit(l.name, errors.New("By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP()); AllowKey takes the key instead and ignores it, so any will do there; Guard is for handlers that give the key, and takes none"))
 	case 1:
 		key = l.keys[0]
 	default:
 		key = keyfuncs.Join(l.keys...)
 	}
 	if err := key.Err(); err != nil {
-		return key, fmt.Errorf("weblimit: limit %q: %s", l.name, unprefixed(err))
+		return key, store.AtLimit(l.name, err)
 	}
 	return key, nil
 }

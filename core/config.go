@@ -150,7 +150,7 @@ func (c *Config) validateSettings() error {
 	}
 	for _, b := range c.Bypass {
 		if err := b.Err(); err != nil {
-			return fmt.Errorf("weblimit: Config.Bypass: %s", unprefixed(err))
+			return &store.ConfigError{Path: "Config.Bypass", Err: err}
 		}
 	}
 	return errors.Join(c.Headers.validate(), c.HeadersWhen.validate(), c.MissingKey.validate(), validateDetails(c.Details))

@@ -49,10 +49,10 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	for i := range from.Limits {
 		to := &f.limits[i]
 		if err := l.prepare(to, from.Limits[i], 1); err != nil {
-			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
+			return &store.ConfigError{Path: "Config.Fallback", Err: err}
 		}
 		if err := from.Limits[i].suitsStore(from.Store); err != nil {
-			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
+			return &store.ConfigError{Path: "Config.Fallback", Err: err}
 		}
 		for j := range i {
 			if f.limits[j].rule.Name == to.rule.Name {

@@ -35,9 +35,9 @@ func (l Limit) guarding() (Limit, error) {
 	}
 	switch {
 	case unused != "":
-		return l, fmt.Errorf("weblimit: limit %q: %s has no effect in a handler, which says itself when a limit is asked, for which key and at which cost", l.name, unused)
+		return l, store.AtLimit(l.name, fmt.Errorf("%s has no effect in a handler, which says itself when a limit is asked, for which key and at which cost", unused))
 	case unsettled != "":
-		return l, fmt.Errorf("weblimit: limit %q: %s needs to know when the request ends, which a guard in a handler does not: use it in middleware, or call AllowKey and then Settle of the decision", l.name, unsettled)
+		return l, store.AtLimit(l.name, fmt.Errorf("%s needs to know when the request ends, which a guard in a handler does not: use it in middleware, or call AllowKey and then Settle of the decision", unsettled))
 	}
 	return l.By(givenKey), nil
 }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -43,7 +42,7 @@ func (s *keepFree) validate() error {
 		return fmt.Errorf("the fraction of KeepFree must be above 0 and below 1, got %v", s.fraction)
 	}
 	if err := s.upper.Err(); err != nil {
-		return errors.New(unprefixed(err))
+		return err
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 		}
 		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow, Conceal: l.limits[i].conceal()}
 		if names[all[i].Rule.Name] {
-			return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", all[i].Rule.Name)
+			return nil, store.AtLimit(all[i].Rule.Name, errors.New("two limits of one limiter have this name; give each its own with Named"))
 		}
 		names[all[i].Rule.Name] = true
 	}
@@ -198,7 +198,7 @@ func (l *Limiter) declare(before *Limiter) error {
 	for i, d := range l.declared {
 		if err := d.to.Register(d.all...); err != nil {
 			if i > 0 { // the second is that of Config.Fallback
-				err = fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
+				err = &store.ConfigError{Path: "Config.Fallback", Err: err}
 			}
 			return err
 		}

@@ -67,7 +67,7 @@ func (l Limit) MarshalText() ([]byte, error) {
 	text := l.String()
 	again := l
 	if err := again.UnmarshalText([]byte(text)); err != nil {
-		return nil, fmt.Errorf("weblimit: limit %q has no text: %s", l.name, unprefixed(err))
+		return nil, fmt.Errorf("weblimit: limit %q has no text: %s", l.name, store.Reason(err))
 	}
 	before, err := l.Rule()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -98,7 +99,7 @@ func NewLoad(config LoadConfig) *Load {
 		config.Floor = defaultLoadFloor
 	}
 	if err := config.validate(); err != nil {
-		panic("weblimit: NewLoad: " + unprefixed(err))
+		panic("weblimit: NewLoad: " + store.Reason(err))
 	}
 	return &Load{config: config, seed: maphash.MakeSeed(), factor: 1}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // ParseLimit reads the numbers of a limit from text, for flags, environment variables and
@@ -55,8 +57,10 @@ func ParseLimit(s string) (Limit, error) {
 		_, err = l.Rule()
 	}
 	if err != nil {
-		reason := strings.TrimPrefix(err.Error(), fmt.Sprintf("weblimit: limit %q: ", defaultName))
-		return Limit{}, fmt.Errorf("weblimit: ParseLimit: %q: %s", s, reason)
+		if of := (*store.ConfigError)(nil); errors.As(err, &of) { // that of a limit, which has no name here
+			err = of.Err
+		}
+		return Limit{}, &store.ConfigError{Path: fmt.Sprintf("ParseLimit: %q", s), Err: err}
 	}
 	return l, nil
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -68,11 +69,11 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	l = Limit{name: t.base.Name, cost: 1, numbers: n, wait: t.base.Wait}
 	rule, err := l.Rule()
 	if err == nil && (rule.Algorithm == store.Concurrency) != (t.base.Algorithm == store.Concurrency) {
-		err = fmt.Errorf("weblimit: limit %q: a tier must be a concurrency limit if the limit is one, and only then", l.name)
+		err = store.AtLimit(l.name, errors.New("a tier must be a concurrency limit if the limit is one, and only then"))
 	}
 	switch {
 	case err != nil:
-		t.advise(AdviceTier, unprefixed(err))
+		t.advise(AdviceTier, store.Reason(err))
 		rule = *t.base
 	case t.cost > rule.Burst:
 		t.advise(AdviceTier, fmt.Sprintf("limit %q: cost %d can never fit: the tier holds at most %d, and denies such requests", l.name, t.cost, rule.Burst))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -15,7 +14,7 @@ import (
 // only to talk to a store directly, or to check a limit before it is used.
 func (l Limit) Rule() (Rule, error) {
 	if err := l.validate(); err != nil {
-		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+		return Rule{}, store.AtLimit(l.name, err)
 	}
 	n := l.numbers.Numbers
 	if n.Algorithm == store.TokenBucket { // under others, waiting requests ask again
@@ -26,14 +25,14 @@ func (l Limit) Rule() (Rule, error) {
 		return Rule{}, err
 	}
 	if l.cost > r.Burst {
-		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, r.Burst)
+		return Rule{}, store.AtLimit(l.name, fmt.Errorf("cost %d can never fit: the limit holds at most %d", l.cost, r.Burst))
 	}
 	if l.keepFree != nil {
 		switch lower := l.keepFree.unkept(r.Burst); {
 		case lower < 1:
-			return Rule{}, fmt.Errorf("weblimit: limit %q: KeepFree leaves the lower class nothing of %d units", l.name, r.Burst)
+			return Rule{}, store.AtLimit(l.name, fmt.Errorf("KeepFree leaves the lower class nothing of %d units", r.Burst))
 		case l.cost > lower:
-			return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: KeepFree leaves the lower class %d units", l.name, l.cost, lower)
+			return Rule{}, store.AtLimit(l.name, fmt.Errorf("cost %d can never fit: KeepFree leaves the lower class %d units", l.cost, lower))
 		}
 	}
 	return r, nil
@@ -51,7 +50,7 @@ func (l *Limit) suitsStore(s Store) error {
 		return nil
 	}
 	if err := l.suits(s); err != nil {
-		return fmt.Errorf("weblimit: limit %q: %s", l.name, unprefixed(err))
+		return store.AtLimit(l.name, err)
 	}
 	return nil
 }
@@ -112,7 +111,7 @@ func (l *Limit) validate() error {
 		}
 	}
 	if l.hasOnce && l.once.Err() != nil {
-		return fmt.Errorf("OncePer: %s", unprefixed(l.once.Err()))
+		return &store.ConfigError{Path: "OncePer", Err: l.once.Err()}
 	}
 	if n.hasRepeats && !l.hasOnce && n.Once == 0 {
 		return errors.New("Repeats belongs to OncePer: it sets how many repeats of an operation are free")
@@ -125,7 +124,7 @@ func (l *Limit) validate() error {
 	}
 	for _, c := range l.when {
 		if err := c.Err(); err != nil {
-			return errors.New(unprefixed(err))
+			return err
 		}
 	}
 	return nil
@@ -144,6 +143,3 @@ func validName(name string) bool {
 	}
 	return true
 }
-
-// unprefixed returns the text of an error of package keyfuncs, for use in another error.
-func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "weblimit: ") }

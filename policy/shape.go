@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/spelling"
 )
 
@@ -66,7 +67,7 @@ func (t *text) check(n *node, p *problems) bool {
 		p.add(n, "references such as ${env:NAME} are read only where a secret is meant: in values of tokens and in key_secret")
 	case t.valid != nil:
 		if err := t.valid(n.text); err != nil {
-			p.add(n, "%s", strings.TrimPrefix(err.Error(), "weblimit: "))
+			p.add(n, "%s", store.Reason(err))
 			return false
 		}
 		return true

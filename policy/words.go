@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // The words of the format, in the order of the values that they stand for.
@@ -18,12 +20,10 @@ var (
 
 // unprefixed returns the text of an error of core or keyfuncs without what the message says anyway.
 func unprefixed(err error) string {
-	s := strings.TrimPrefix(err.Error(), "weblimit: ")
-	if rest, ok := strings.CutPrefix(s, `limit "`); ok {
-		if _, rest, ok := strings.Cut(rest, `": `); ok {
-			s = rest
-		}
+	if of := (*store.ConfigError)(nil); errors.As(err, &of) && strings.HasPrefix(of.Path, "limit ") {
+		err = of.Err // the place in the file says which limit
 	}
+	s := store.Reason(err)
 	if rest, ok := strings.CutPrefix(s, "keyfuncs."); ok {
 		if _, rest, ok := strings.Cut(rest, ": "); ok {
 			s = rest
@@ -44,7 +44,7 @@ func unparsed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return plainError(strings.TrimPrefix(err.Error(), "weblimit: ParseLimit: "))
+	return plainError(strings.TrimPrefix(store.Reason(err), "ParseLimit: "))
 }
 
 type plainError string

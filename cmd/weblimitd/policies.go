@@ -1,9 +1,8 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/settings"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/service/gateway"
@@ -43,7 +42,7 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 func (s *daemon) warnOfGateways(name string, limits []core.Limit) error {
 	if err := gateway.Validate(name, limits); err != nil {
 		s.log.Warn("weblimitd: gateways get an error for this policy; callers of the JSON API may use it",
-			"policy", name, "error", strings.TrimPrefix(err.Error(), "weblimit: "))
+			"policy", name, "error", store.Reason(err))
 	}
 	return nil
 }

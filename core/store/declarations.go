@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func (r *Registry) Replace(old, declarations []Declaration) error {
 	for i := range declarations {
 		d := &declarations[i]
 		if d.Rule.Algorithm == Ledger {
-			return fmt.Errorf("weblimit: limit %q: a limiter can't use a ledger: give it the calendar limit, and the store of the book that keeps it", d.Rule.Name)
+			return AtLimit(d.Rule.Name, errors.New("a limiter can't use a ledger: give it the calendar limit, and the store of the book that keeps it"))
 		}
 		if other, ok := added[d.Rule.id]; ok {
 			if err := conflict(&declarations[other], d); err != nil {
@@ -147,11 +148,11 @@ func (r *Registry) sorted() []Declaration {
 func conflict(a, b *Declaration) error {
 	switch {
 	case a.Rule.Name != b.Rule.Name:
-		return fmt.Errorf("weblimit: limit %q: the store can't tell this name from %q; rename one", b.Rule.Name, a.Rule.Name)
+		return AtLimit(b.Rule.Name, fmt.Errorf("the store can't tell this name from %q; rename one", a.Rule.Name))
 	case a.Rule != b.Rule || a.Keys != b.Keys:
-		return fmt.Errorf("weblimit: limit %q: the store has a different limit of this name: %s; give each its own with Named", b.Rule.Name, differences(a, b))
+		return AtLimit(b.Rule.Name, fmt.Errorf("the store has a different limit of this name: %s; give each its own with Named", differences(a, b)))
 	case !a.Named || !b.Named:
-		return fmt.Errorf("weblimit: limit %q: declared twice on one store; give each its own name with Named, or both the same one to share a quota", b.Rule.Name)
+		return AtLimit(b.Rule.Name, errors.New("declared twice on one store; give each its own name with Named, or both the same one to share a quota"))
 	}
 	return nil
 }

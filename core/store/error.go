@@ -62,7 +62,7 @@ func (e *Error) Error() string {
 	if e.Err == nil {
 		return s + ": " + string(e.Class)
 	}
-	cause := strings.TrimPrefix(e.Err.Error(), "weblimit: ")
+	cause := Reason(e.Err)
 	if !strings.HasPrefix(cause, string(e.Class)) { // Redis's own messages begin with it
 		s += ": " + string(e.Class)
 	}

@@ -59,7 +59,7 @@ func Generation(position int64) int64 { return position >> changeBits }
 // that the store does not know must not count towards a block.
 func (r *Rule) Ledger() (*Rule, error) {
 	if r.Algorithm != Calendar {
-		return nil, fmt.Errorf("weblimit: limit %q: only the use of a calendar window can be kept in a book, not that of a %v", r.Name, r.Algorithm)
+		return nil, AtLimit(r.Name, fmt.Errorf("only the use of a calendar window can be kept in a book, not that of a %v", r.Algorithm))
 	}
 	n := r.Numbers
 	n.Algorithm = Ledger

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -81,7 +82,7 @@ func ValidRestore(checks []Check, from []Restoration, results []Result) error {
 			wrong = "a restoration must say when the period ends"
 		}
 		if wrong != "" {
-			return fmt.Errorf("weblimit: limit %q: %s", rule.Name, wrong)
+			return AtLimit(rule.Name, errors.New(wrong))
 		}
 	}
 	return nil

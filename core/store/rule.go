@@ -98,7 +98,7 @@ const (
 func NewRule(name string, n Numbers) (Rule, error) {
 	r := Rule{Name: name, Numbers: n, id: nameID(name)}
 	if err := r.complete(); err != nil {
-		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", name, err)
+		return Rule{}, AtLimit(name, err)
 	}
 	return r, nil
 }

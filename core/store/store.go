@@ -235,14 +235,14 @@ func ValidChecks(checks []Check, results []Result) error {
 			return errNoRule
 		}
 		if c.Once != nil && c.Rule.Once == 0 {
-			return fmt.Errorf("weblimit: limit %q: an operation's key, but no OncePer", c.Rule.Name)
+			return AtLimit(c.Rule.Name, errors.New("an operation's key, but no OncePer"))
 		}
 		if c.Cost < 0 {
-			return fmt.Errorf("weblimit: limit %q: cost must not be negative, got %d", c.Rule.Name, c.Cost)
+			return AtLimit(c.Rule.Name, fmt.Errorf("cost must not be negative, got %d", c.Cost))
 		}
 		for j := range checks[:i] {
 			if checks[j].Rule.id == c.Rule.id && bytes.Equal(checks[j].Key, c.Key) {
-				return fmt.Errorf("weblimit: limit %q: checked twice in one call for one key", c.Rule.Name)
+				return AtLimit(c.Rule.Name, errors.New("checked twice in one call for one key"))
 			}
 		}
 	}

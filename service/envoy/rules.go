@@ -5,12 +5,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/spelling"
-	"github.com/weblimit/weblimit/policy"
-
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/spelling"
+	"github.com/weblimit/weblimit/policy"
 )
 
 // rules are the rules of all domains. They don't change.
@@ -214,7 +215,7 @@ func (c *compiler) rule(d *descriptor, name, path string, in *domain) *rule {
 func (c *compiler) add(l core.Limit, name string, where place) {
 	made, err := l.OnOutage(c.config.OnOutage).Named(name).Rule()
 	if err != nil {
-		c.problems.add(where, "%s", strings.TrimPrefix(err.Error(), "weblimit: "))
+		c.problems.add(where, "%s", store.Reason(err))
 		return
 	}
 	if other, found := c.names[made.ID()]; found {

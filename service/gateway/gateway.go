@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -90,7 +89,7 @@ func New(config Config) (*Gateway, error) {
 	config.Limiter.Silence = append(slices.Clone(config.Limiter.Silence), core.AdviceForwarded, core.AdviceUnlisted, core.AdviceExempt)
 	settings, err := adapter.TrySettings(config.Limiter)
 	if err != nil {
-		return nil, fmt.Errorf("weblimit: gateway: Config.Limiter: %s", strings.TrimPrefix(err.Error(), "weblimit: "))
+		return nil, &store.ConfigError{Path: "gateway: Config.Limiter", Err: err}
 	}
 	g := &Gateway{config: config, trusted: slices.Clone(config.Trusted), limiters: named.New(settings, config.Policies, asked)}
 	if len(g.trusted) == 0 {

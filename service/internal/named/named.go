@@ -3,11 +3,11 @@ package named
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Limiters are limiters by the name of their policy. Each is made when it is first asked for, and let go
@@ -54,7 +54,7 @@ func (l *Limiters[T]) Get(name string) (is T, err error) {
 	// A limiter that is refused is kept: it may be another after the next change of its policy.
 	made := &entry[T]{limiter: e.limiter}
 	if made.is, err = l.ready(e.limiter); err != nil {
-		err = fmt.Errorf("weblimit: policy %q: %s", name, strings.TrimPrefix(err.Error(), "weblimit: "))
+		err = &store.ConfigError{Path: fmt.Sprintf("policy %q", name), Err: err}
 	}
 	made.ready = err == nil
 	l.made.Store(name, made)
