@@ -102,6 +102,9 @@ func (a *app) poolConfig() (*pgxpool.Config, error) {
 
 // poolConfigOf returns how to connect to a PostgreSQL. Its errors don't repeat the URL, which may hold a password.
 func (a *app) poolConfigOf(flag, text string) (*pgxpool.Config, error) {
+	if err := a.noFlags(ofPage, "an application's page, and PostgreSQL is asked: its flag is --postgres-password-file, and those of a Redis begin with --redis-"); err != nil {
+		return nil, err
+	}
 	password, err := a.postgres.Password(flag, text, a.input)
 	if err != nil {
 		return nil, usageError{err}

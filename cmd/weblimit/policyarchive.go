@@ -22,8 +22,6 @@ import (
 )
 
 // archiveFlags say where a fleet's policy file is.
-
-// archiveFlags say where a fleet's policy file is.
 type archiveFlags struct {
 	to, name, schema string
 }
@@ -117,6 +115,9 @@ func (a *app) openPolicyTable(ctx context.Context, url, name string, f *archiveF
 	config, err := a.poolConfigOf("--to", url)
 	if err != nil {
 		return nil, err
+	}
+	if err := a.instead("password-file", "postgres-password-file", config.ConnConfig.Password == ""); err != nil {
+		return nil, usageError{err}
 	}
 	table := pgsource.Config{Schema: f.schema}
 	if _, err := pgsource.SQL(table); err != nil {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/internal/redisclient"
+	"github.com/weblimit/weblimit/internal/settings"
 )
 
 // quiet drops what go-redis logs: each answer has its error, and a server's text must not reach the
@@ -21,6 +24,9 @@ func (a *app) redisServer(flag, text string) (redisclient.Server, error) {
 		return redisclient.Server{}, err
 	}
 	s, err := a.redis.Server(flag, text, a.input)
+	if err == nil {
+		err = a.redisInstead(&s)
+	}
 	if err != nil {
 		return s, usageError{err}
 	}
@@ -29,16 +35,32 @@ func (a *app) redisServer(flag, text string) (redisclient.Server, error) {
 			return s, err
 		}
 	}
-	switch {
-	case s.Password == "" && a.page.password != "" && a.page.url == "":
-		return s, usagef("WEBLIMIT_PASSWORD is for an application's page: set WEBLIMIT_REDIS_PASSWORD")
-	case s.User != "" && s.Password == "":
+	if s.User != "" && s.Password == "" {
 		return s, usageError{redisclient.ErrNoPassword}
 	}
 	u := *s.URL
 	u.User = nil // it is shown to people
 	s.URL, s.Timeout, s.MaxRetries, s.Wrap = &u, a.timeout.Duration, 1, bounded
 	return s, nil
+}
+
+// redisInstead refuses variables of a page where no page is named, if Redis has none of its own: they were Redis's, too,
+// and without an authority that somebody has chosen, all would be believed.
+func (a *app) redisInstead(s *redisclient.Server) error {
+	return errors.Join(
+		a.instead("user", "redis-user", s.User == ""),
+		a.instead("password", "redis-password", s.Password == ""),
+		a.instead("password-file", "redis-password-file", s.Password == ""),
+		a.instead("cacert", "redis-cacert", s.URL.Scheme == "rediss" && a.set.From("redis-cacert") == settings.Unset),
+	)
+}
+
+// instead refuses the variable of a page's setting where no page is named, but something is that needs another setting.
+func (a *app) instead(ofPage, needed string, needs bool) error {
+	if !needs || a.page.url != "" || a.set.From(ofPage) != settings.Environment {
+		return nil
+	}
+	return fmt.Errorf("%s is for an application's page: set %s", settings.Variable(ofPage), settings.Variable(needed))
 }
 
 // redisClient returns a client of a Redis.

@@ -138,7 +138,7 @@ func (a *app) noteStart(commands []*cobra.Command) {
 		inner := c.RunE
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a.started = true
-			if err := a.read(); err != nil {
+			if err := a.read(); err != nil && c.Name() != "version" { // which is asked for when settings are wrong
 				return err
 			}
 			return inner(c, args)

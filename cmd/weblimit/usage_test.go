@@ -47,11 +47,30 @@ func TestMistakesAreUsageErrors(t *testing.T) {
 	wants(t, both.fails(t, exitUsage, "top"), "choose")
 	former := call{env: map[string]string{"WEBLIMIT_REDIS": "redis://x", "WEBLIMIT_SENTINEL_PASSWORD": "s3cret"}}
 	wants(t, former.fails(t, exitUsage, "top"), "WEBLIMIT_SENTINEL_PASSWORD: the name is now WEBLIMIT_REDIS_SENTINEL_PASSWORD")
-	ofPage := call{env: map[string]string{"WEBLIMIT_REDIS": "redis://x", "WEBLIMIT_PASSWORD": "s3cret"}}
-	wants(t, ofPage.fails(t, exitUsage, "top"), "set WEBLIMIT_REDIS_PASSWORD")
+	former.ok(t, "version")
 	wants(t, c.fails(t, exitUsage, "peek", ""), "empty")
 	wants(t, c.fails(t, exitUsage, "peek", "-"), "empty")
 	wants(t, c.fails(t, exitUsage, "\x1b[2J"), `\x1b[2J`)
+}
+
+// The variables of a page were Redis's and PostgreSQL's, too. Where no page is named they are not passed over.
+func TestVariablesOfAPageAreRefused(t *testing.T) {
+	t.Parallel()
+	for variable, instead := range map[string]string{
+		"WEBLIMIT_USER":          "set WEBLIMIT_REDIS_USER",
+		"WEBLIMIT_PASSWORD":      "set WEBLIMIT_REDIS_PASSWORD",
+		"WEBLIMIT_PASSWORD_FILE": "set WEBLIMIT_REDIS_PASSWORD_FILE",
+		"WEBLIMIT_CACERT":        "set WEBLIMIT_REDIS_CACERT",
+	} {
+		c := call{env: map[string]string{"WEBLIMIT_REDIS": "rediss://127.0.0.1:1", variable: "x"}}
+		wants(t, c.fails(t, exitUsage, "top"), variable+" is for an application's page", instead)
+	}
+	table := []string{"policy", "log", "--to", "postgres://ops@127.0.0.1:1/app"}
+	wants(t, call{env: map[string]string{"WEBLIMIT_PASSWORD_FILE": "x"}}.fails(t, exitUsage, table...), "set WEBLIMIT_POSTGRES_PASSWORD_FILE")
+	wants(t, call{}.fails(t, exitUsage, append(table, "--password-file", "x")...), "--postgres-password-file")
+	wants(t, call{}.fails(t, exitUsage, "quota", "usage", "--postgres", "postgres://127.0.0.1:1/app", "--cacert", "x"), "--cacert is for an application's page")
+	both := call{env: map[string]string{"WEBLIMIT_URL": "https://x", "WEBLIMIT_USER": "ops", "WEBLIMIT_PASSWORD": "s3cret"}}
+	wants(t, both.fails(t, exitError, "top", "--redis", "redis://127.0.0.1:1", "--timeout", "1s"), "127.0.0.1:1")
 }
 
 func TestDurations(t *testing.T) {

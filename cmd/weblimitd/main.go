@@ -80,6 +80,8 @@ func (o *options) root(env []string, out, logs io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return o.set.FlagError(err) })
 	root.PersistentFlags().AddGoFlagSet(o.set.Flags())
 	root.PersistentFlags().BoolVar(&o.check, "check", false, "")
+	root.PersistentFlags().Bool("help", false, "") // these two without the letters that cobra gives them, or -version would be -v, -e and so on
+	root.Flags().Bool("version", false, "")
 	for name, q := range questions {
 		root.AddCommand(o.subcommand(env, name, 0, func(_ context.Context, where string) error { return o.ask(q, where, out) }))
 	}
