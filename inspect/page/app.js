@@ -121,9 +121,9 @@ function showStore(o) {
   pill.className = 'pill ' + state[1];
   text(pill, state[0]);
   let line = s.shared ? watched(o) : 'In memory: limits, blocks and actions are those of this process alone.';
-  if (s.outage) line = `No answer for ${span(clock.now() - Date.parse(s.outage.since))}${s.outage.class ? ': ' + s.outage.class : ''}. Each limit follows its outage policy.`;
-  else if (s.ledger_outage) line = `PostgreSQL has not answered for ${span(clock.now() - Date.parse(s.ledger_outage.since))}. What clients use waits until it does; clients that the store does not know follow their limit's outage policy.`;
-  else if (s.state === 'degraded') line = 'A breaker is open: that server is not asked, and its clients are decided by outage policies.';
+  if (s.outage) line = `No answer for ${span(clock.now() - Date.parse(s.outage.since))}${s.outage.class ? ': ' + s.outage.class : ''}. Each limit follows its outage action.`;
+  else if (s.ledger_outage) line = `PostgreSQL has not answered for ${span(clock.now() - Date.parse(s.ledger_outage.since))}. What clients use waits until it does; clients that the store does not know follow their limit's outage action.`;
+  else if (s.state === 'degraded') line = 'A breaker is open: that server is not asked, and its clients are decided by outage actions.';
   text($('store-text'), line);
   $('store-help').hidden = !s.shared || !(s.slow.times || s.ended.outages || s.outage);
   $('store-help').firstElementChild.hash = s.outage ? 'weblimitoutage' : 'weblimitfallback';

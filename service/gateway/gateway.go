@@ -172,7 +172,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// estimates stay as they are.
 		d.Settle(core.Outcome{})
 	}
-	// The policies may have been loaded without Check. A limit on concurrent requests whose slots are free again at once would
+	// The policies may have been loaded without Validate. A limit on concurrent requests whose slots are free again at once would
 	// never deny anybody, so the subrequest fails, which operators notice.
 	if limit, found := holdsSlots(d); found {
 		g.refuse(w, r, http.StatusInternalServerError, noEnd,
