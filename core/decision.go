@@ -227,8 +227,8 @@ func (d *Decision) Version() string {
 	if d.limiter == nil {
 		return ""
 	}
-	if d.held != nil && d.held.version != "" {
-		return d.held.version
+	if d.held != nil && d.held.elsewhere != nil && d.held.elsewhere.version != "" {
+		return d.held.elsewhere.version
 	}
 	return d.limiter.version
 }

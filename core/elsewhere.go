@@ -14,13 +14,31 @@ import (
 // keys, and what is given back for which outcome. It is told once, when the request has ended: the outcome,
 // and the costs that the handler reported. Until then it is asked to renew what it holds.
 
+// elsewhere is what somebody else says of a decision beside its results, and what that one holds.
+type elsewhere struct {
+	status  int    // of a denial; 0 for that of the reason
+	version string // of the configuration that decided
+
+	holder   seam.Elsewhere // nil if nothing is held
+	ending   *seam.Ending   // how the request has ended. Guarded by reservation.mu.
+	renewal  *time.Timer    // of what is held. Guarded by reservation.mu.
+	renewing bool           // it is at work. Guarded by reservation.mu.
+}
+
+// untold reports whether the holder has to be told of the end. The reservation's mu is held.
+func (e *elsewhere) untold(settled bool) bool {
+	return e.holder != nil && e.ending != nil && !settled && !e.renewing
+}
+
 // settles reports whether anything may still change. A decision of somebody else may have a reservation for
 // what else it says.
-func (r *reservation) settles() bool { return r.elsewhere != nil || len(r.charges) > 0 }
+func (r *reservation) settles() bool {
+	return r.elsewhere != nil && r.elsewhere.holder != nil || len(r.charges) > 0
+}
 
 // follow prepares a reservation that is held elsewhere: its estimates, for Spend, and its renewals.
 func (r *reservation) follow(v *verdict) {
-	r.elsewhere = v.Held
+	r.elsewhere.holder = v.Held
 	for _, i := range v.Estimated {
 		of := &v.Results[i]
 		r.charges = append(r.charges, charge{limit: &limit{rule: *of.Rule, estimate: true}, check: Check{Rule: of.Rule}})
@@ -36,7 +54,7 @@ func (r *reservation) follow(v *verdict) {
 // once it is garbage. r.mu is held.
 func (r *reservation) renewElsewhereIn(in time.Duration) {
 	held := weak.Make(r)
-	r.renewal = time.AfterFunc(in, func() {
+	r.elsewhere.renewal = time.AfterFunc(in, func() {
 		if r := held.Value(); r != nil {
 			r.renewElsewhere()
 		}
@@ -47,16 +65,16 @@ func (r *reservation) renewElsewhereIn(in time.Duration) {
 func (r *reservation) renewElsewhere() {
 	r.mu.Lock()
 	ended := r.ended
-	r.renewing = !ended
+	r.elsewhere.renewing = !ended
 	r.mu.Unlock()
 	if ended {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.limiter.timeout)
 	defer cancel()
-	again := r.elsewhere.Renew(ctx)
+	again := r.elsewhere.holder.Renew(ctx)
 	r.change(func() {
-		r.renewing = false
+		r.elsewhere.renewing = false
 		if again > 0 && !r.ended {
 			r.renewElsewhereIn(again)
 		}
@@ -69,9 +87,9 @@ func (r *reservation) endElsewhere(e seam.Ending) {
 		if r.ended {
 			return
 		}
-		r.ended, r.ending = true, &e
-		if r.renewal != nil {
-			r.renewal.Stop()
+		r.ended, r.elsewhere.ending = true, &e
+		if r.elsewhere.renewal != nil {
+			r.elsewhere.renewal.Stop()
 		}
 	})
 }
@@ -80,12 +98,12 @@ func (r *reservation) endElsewhere(e seam.Ending) {
 // holds the charges settles them once, however often it is told.
 func (r *reservation) tellElsewhere() (settled bool) {
 	r.mu.Lock()
-	e := *r.ending
+	e := *r.elsewhere.ending
 	e.Costs = r.costs()
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), r.limiter.timeout)
 	defer cancel()
-	err := r.elsewhere.Settle(ctx, e)
+	err := r.elsewhere.holder.Settle(ctx, e)
 	if failed := (*store.Error)(nil); errors.As(err, &failed) && r.shared.settler.keep(r) {
 		return false
 	}

@@ -20,8 +20,8 @@ const (
 // [DenyRequest]; 503 for an outage, and for a request
 // that ended while it waited for its turn.
 func (d *Decision) Status() int {
-	if d.held != nil && d.held.status != 0 {
-		return d.held.status
+	if d.held != nil && d.held.elsewhere != nil && d.held.elsewhere.status != 0 {
+		return d.held.elsewhere.status
 	}
 	switch d.Reason {
 	case ReasonOutageDenied, ReasonCanceled:

@@ -89,7 +89,7 @@ func (d *Decision) adopt(ctx context.Context, v *verdict) {
 func (l *Limiter) adopted(ctx context.Context, v *verdict) *reservation {
 	return &reservation{
 		limiter: l, shared: l.shared, outer: reservationIn(ctx),
-		began: time.Now(), delayed: v.Delay, status: v.Status, version: v.Version,
+		began: time.Now(), delayed: v.Delay, elsewhere: &elsewhere{status: v.Status, version: v.Version},
 	}
 }
 

@@ -22,13 +22,7 @@ type reservation struct {
 	began   time.Time
 	delayed time.Duration // how long the request waited for its turn
 
-	// Of a decision that somebody else has made, whose charges are none.
-	status    int            // of a denial; 0 for that of the reason
-	version   string         // of the configuration that decided
-	elsewhere seam.Elsewhere // what that one holds, or nil
-	ending    *seam.Ending   // how the request has ended. Guarded by mu.
-	renewal   *time.Timer    // keeps what is held from expiring. Guarded by mu.
-	renewing  bool           // it is at work. Guarded by mu.
+	elsewhere *elsewhere // of a decision that somebody else has made, whose charges are none; else nil
 
 	mu      sync.Mutex
 	ended   bool     // settling has begun. Guarded by mu.
@@ -212,7 +206,7 @@ func (r *reservation) spend(n int64, names []string) (found bool) {
 	r.change(func() {
 		for i := range r.charges {
 			c := &r.charges[i]
-			if !c.limit.estimate || r.ending != nil || len(names) > 0 && !slices.Contains(names, c.check.Rule.Name) {
+			if !c.limit.estimate || r.elsewhere != nil && r.ended || len(names) > 0 && !slices.Contains(names, c.check.Rule.Name) {
 				continue
 			}
 			found = true
@@ -238,7 +232,7 @@ func (r *reservation) change(how func()) {
 // differs reports whether the store has to be told of a change. r.mu is held.
 func (r *reservation) differs() bool {
 	if r.elsewhere != nil {
-		return r.ending != nil && !r.settled && !r.renewing
+		return r.elsewhere.untold(r.settled)
 	}
 	for i := range r.charges {
 		if r.charges[i].differs(r.settled) {

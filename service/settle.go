@@ -21,7 +21,8 @@ const maxReservation = 32 << 10
 // appendReservation adds the token of what was charged to an answer, which is an object: after a reserve, and after
 // a check that holds if something may change until its request has ended.
 func (s *Service) appendReservation(answer []byte, c *call, asks []adapter.Ask, reserve bool) ([]byte, error) {
-	if !asks[0].Decision.Allowed || !reserve && !(c.hold && changes(asks)) {
+	wanted := reserve || c.hold && changes(asks)
+	if !wanted || !asks[0].Decision.Allowed {
 		return answer, nil
 	}
 	now := time.Now()

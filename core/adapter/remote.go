@@ -18,11 +18,11 @@ type Question = seam.Question
 // Version is that of the configuration that decided, and Err that of an outage there.
 type Verdict = seam.Verdict[core.LimitResult, core.Reason]
 
-// Elsewhere is what a [Verdict] has Held, and Ending what it is told.
-type (
-	Elsewhere = seam.Elsewhere
-	Ending    = seam.Ending
-)
+// Elsewhere is what a [Verdict] has Held.
+type Elsewhere = seam.Elsewhere
+
+// Ending is what it is told.
+type Ending = seam.Ending
 
 // making is how limiters are made that core.New would make otherwise.
 type making = seam.Making[core.Limiter, core.LimitResult, core.Reason]

@@ -131,7 +131,6 @@ type stage struct {
 	set    *policy.Set
 	limit  func(http.Handler) http.Handler
 	settle []func(context.Context) error // in this order
-	route  func(http.Handler) http.Handler
 }
 
 func inProcess(_ *testing.T, s *stage) {
@@ -238,9 +237,9 @@ func postJSON(t *testing.T, url string, body, to any) {
 // playedBy plays the table by one way to ask, and returns what each step showed.
 func playedBy(t *testing.T, way func(*testing.T, *stage)) (shown []string) {
 	t.Helper()
-	now := time.Date(2026, time.March, 2, 10, 0, 1, 0, time.UTC)
+	now := time.Date(2026, time.March, 2, 10, 0, 1, 0, time.UTC).UnixMicro()
 	memory := core.NewMemory()
-	testclock.Set(memory, func() int64 { return now.UnixMicro() })
+	testclock.Set(memory, func() int64 { return now })
 	s := &stage{store: memory, set: must.Get(policy.Parse("limits.yaml", []byte(sameFile)))(t)}
 	way(t, s)
 	peeker := must.Get(s.set.Limiter(core.Config{Store: memory}, "api"))(t)
@@ -248,7 +247,7 @@ func playedBy(t *testing.T, way func(*testing.T, *stage)) (shown []string) {
 	ends := make(chan struct{})
 	for i := range sameSteps {
 		st := &sameSteps[i]
-		now = now.Add(st.after)
+		now += st.after.Microseconds()
 		answer := "closed"
 		switch {
 		case st.close:
