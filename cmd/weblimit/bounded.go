@@ -33,7 +33,7 @@ const (
 
 var errTooLarge = errors.New("the server announces more than Redis answers to this: is it a Redis?")
 
-// boundedConn follows what is read as RESP.
+// boundedConn follows what is read as RESP. It looks at lengths that are announced, before go-redis takes memory for them.
 type boundedConn struct {
 	net.Conn
 	asked atomic.Bool // something was written since the last read

@@ -46,6 +46,7 @@ func nobody(prefix string) error {
 
 // openDirect reads what instances publish.
 func openDirect(ctx context.Context, rdb redis.UniversalClient, prefix string, timeout time.Duration) (*direct, error) {
+	// Without the denial cache, which could answer by what was true before an action of this very command.
 	s := redisstore.New(rdb, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Disabled: true}})
 	s.OnEvent(func(core.Event) {}) // each answer has its own error
 	published, err := s.Exchange().Collect(ctx)
@@ -96,7 +97,8 @@ func (d *direct) declare(registry *store.Registry, s *top.Snapshot) {
 	}
 }
 
-// declare registers a limit as it is where policy files have changed what its keys are made of.
+// declare registers a limit as it is where policy files have changed what its keys are made of: one after the other, as
+// the instances have, so that keys of before are known, too.
 func declare(registry *store.Registry, d store.Declaration, before []string) error {
 	var now []store.Declaration
 	for _, keys := range append(slices.Clone(before), d.Keys) {
@@ -110,7 +112,7 @@ func declare(registry *store.Registry, d store.Declaration, before []string) err
 	return nil
 }
 
-// reading is an exchange to which nothing is published.
+// reading is an exchange to which nothing is published: instances would show this process among themselves.
 type reading struct{ *redisstore.Exchange }
 
 func (reading) Publish(context.Context, string, []byte, time.Duration) error { return nil }
@@ -128,7 +130,7 @@ func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody // as servers have it
 	}
 	done := make(chan *http.Response, 1)
-	go func() {
+	go func() { // a round trip ends with its context, and a handler need not
 		w := &recorder{header: make(http.Header), status: http.StatusOK}
 		d.page.ServeHTTP(w, r)
 		done <- &http.Response{

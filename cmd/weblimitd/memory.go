@@ -15,11 +15,12 @@ import (
 // apply sets the memory at which the garbage collector works harder, and returns it, 0 for none. The
 // number of threads needs nothing of the kind: the runtime follows the container's CPU quota itself.
 func (m memoryLimit) apply() int64 {
-	if os.Getenv("GOMEMLIMIT") != "" {
+	if os.Getenv("GOMEMLIMIT") != "" { // the operator's own wins
 		return debug.SetMemoryLimit(-1)
 	}
 	limit := m.bytes
 	if m.auto {
+		// A tenth is left for what the collector does not count: the kernel kills at the limit itself.
 		limit = cgroupMemory("/sys/fs/cgroup", "/proc/self/cgroup") / 10 * 9
 	}
 	if limit > 0 {

@@ -53,7 +53,8 @@ func (s *daemon) run(ctx context.Context, signals <-chan os.Signal, passed *syst
 // oneSignal is the time within which two signals are one: some send it to the process and to its group.
 const oneSignal = 500 * time.Millisecond
 
-// loop waits for signals, and beats. It says what there is to decide by when that is no longer what was said.
+// loop waits for signals, and beats. It says what there is to decide by when that is no longer what was said. Health and
+// systemd's watchdog are told from here, so that a loop which hangs shows: whatever takes time runs beside it.
 func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *systemd.Notifier, servers *servers, said string) (err error) {
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
@@ -73,7 +74,7 @@ func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *sys
 		drained, began = make(chan error, 1), time.Now()
 		s.health.set(draining)
 		notify.Stopping()
-		notify.Extend(delay + s.options.drainTimeout.Duration + 10*time.Second)
+		notify.Extend(delay + s.options.drainTimeout.Duration + 10*time.Second) // or systemd kills it at its own time-out
 		s.log.Info("weblimitd: draining", "delay", delay.String(), "timeout", s.options.drainTimeout.String())
 		go func() { drained <- servers.drain(ctx, s, delay, cut) }()
 	}
@@ -191,7 +192,7 @@ func (s *daemon) follow(ctx context.Context, what string, reload func() (changed
 			return
 		case <-ticker.C:
 		}
-		select {
+		select { // one reload at a time: a SIGHUP reads the same files
 		case s.reloading <- struct{}{}:
 		case <-ctx.Done():
 			return
@@ -247,7 +248,8 @@ func (s *daemon) start() *servers {
 }
 
 // drain ends the service: first it serves on while it is not ready, then it takes no more connections
-// and finishes what runs, then it settles, and last it ends the admin listener.
+// and finishes what runs, then it settles, and last it ends the admin listener. Requests that end last still have something
+// to settle, and operators look at health and metrics until nothing is left to see.
 func (all *servers) drain(ctx context.Context, s *daemon, delay time.Duration, cut <-chan struct{}) error {
 	for _, m := range s.mounts {
 		if m.leave != nil {
@@ -266,7 +268,7 @@ func (all *servers) drain(ctx context.Context, s *daemon, delay time.Duration, c
 	if all.data != nil {
 		ending.Go(func() {
 			_ = s.listeners["data"].Close()
-			all.conns.silent(ctx)
+			all.conns.silent(ctx) // before Shutdown: see connections
 			if fromHTTP = all.data.Shutdown(ctx); fromHTTP != nil {
 				fromHTTP = fmt.Errorf("requests on the data listener were cut off after --drain-timeout: %w", fromHTTP)
 				_ = all.data.Close()
