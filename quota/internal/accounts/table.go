@@ -239,10 +239,10 @@ type Taken struct {
 	Suspect bool // see entry
 }
 
-// round is one walk through the table, to flush what the ledger has not been told when it began.
+// Round is one walk through the table, to flush what the ledger has not been told when it began.
 // What is charged meanwhile is for the next one, so that no account waits for others that are
 // charged all the time.
-type round struct {
+type Round struct {
 	shards []roundShard
 	n      int // in shards
 }
@@ -254,8 +254,8 @@ type roundShard struct {
 }
 
 // Round begins a walk.
-func (t *Table) Round() *round {
-	var r round
+func (t *Table) Round() *Round {
+	var r Round
 	t.rules.Each(func(k *Kept) {
 		for i := range k.shards {
 			r.shards = append(r.shards, roundShard{k, &k.shards[i], -1})
@@ -265,7 +265,7 @@ func (t *Table) Round() *round {
 }
 
 // Take takes about n states. It returns none in the end.
-func (t *Table) Take(r *round, n int) (to []Taken) {
+func (t *Table) Take(r *Round, n int) (to []Taken) {
 	for ; r.n < len(r.shards); r.n++ {
 		s := &r.shards[r.n]
 		if to = t.takeShard(s, n, to); s.left > 0 {

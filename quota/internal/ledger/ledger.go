@@ -149,7 +149,7 @@ type Position struct {
 	Hard, Included int64
 	Levels         uint64
 
-	Outcome outcome
+	Outcome Outcome
 	Known   int64 // of a suspect, a position that the store can't be below, unless it was set back
 
 	KnownUsed int64 // there
@@ -165,17 +165,18 @@ const MaxBase = 1<<51 - 1
 // GenerationShift is where the generation of a position begins: see store.Ledger.
 const GenerationShift = 36
 
-// outcome is what became of a position that was flushed.
-type outcome uint8
+// Outcome is what became of a position that was flushed.
+type Outcome uint8
 
+// The outcomes of a flush.
 const (
-	Written outcome = iota // the ledger has it, or knows a later one
+	Written Outcome = iota // the ledger has it, or knows a later one
 
-	// suspect: the ledger knows a position that is higher, though older. The store may
+	// Suspect says that the ledger knows a position that is higher, though older. The store may
 	// have lost changes, and given their numbers to others since.
 	Suspect
 
-	// closed: the generation was closed, because the store had lost changes of it.
+	// Closed says that the generation was closed, because the store had lost changes of it.
 	Closed
 )
 
@@ -218,7 +219,7 @@ func Total(lives []Life) (n int64) {
 }
 
 // Judge says what becomes of a position of a generation that the ledger knows.
-func (l *Life) Judge(p *Position) outcome {
+func (l *Life) Judge(p *Position) Outcome {
 	switch {
 	case l.Closed:
 		return Closed

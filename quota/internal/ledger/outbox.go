@@ -67,6 +67,7 @@ type DeliveryRow struct {
 // Verdict is how an attempt ended.
 type Verdict uint8
 
+// The verdicts.
 const (
 	Delivered Verdict = iota
 	Failed            // due again after a pause

@@ -12,6 +12,7 @@ import (
 // Kind is what a change does.
 type Kind string
 
+// The kinds of changes.
 const (
 	ChangePlan     Kind = "plan"       // what a plan includes, and its hard limit
 	ChangeAssign   Kind = "assignment" // which plan a tenant has
