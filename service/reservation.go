@@ -157,9 +157,16 @@ func (r *reader) held() (h adapter.Held, err error) {
 	if r.bad {
 		return h, errReservation
 	}
+	local := flat.Zone == time.Local.String()
+	if local { // that of this machine, as of the one that sealed it: else they would count in different periods
+		flat.Zone = ""
+	}
 	numbers, err := flat.Numbers()
 	if err != nil {
 		return h, err
+	}
+	if local {
+		numbers.Calendar.Location = time.Local
 	}
 	h.Result.Allowed, h.Result.Charged = true, true
 	h.Rule, err = store.NewRule(name, numbers)

@@ -70,6 +70,18 @@ func newService(t testing.TB, change ...func(*Config)) *Service {
 	return must.Get(New(config))(t)
 }
 
+// A month in the local time of the machine is the same month when it is settled: the processes of a service count together.
+func TestReservationsOfALocalMonthAreSettled(t *testing.T) {
+	t.Parallel()
+	for _, zone := range []*time.Location{time.Local, time.UTC, must.Get(time.LoadLocation("Europe/Berlin"))(t)} {
+		s := newService(t, func(c *Config) {
+			c.Policies = policies{"monthly": {core.PerMonth(1000, zone).By(keyfuncs.User("user")).Named("month")}}
+		})
+		a := ask(t, s, "/v1/reserve", `{"policy":"monthly","key":"user:ann","cost":300}`)
+		ask(t, s, "/v1/settle", `{"reservation":"`+a.Reservation+`","cost":120}`)
+	}
+}
+
 // post sends a call and returns status, header and body.
 func post(s http.Handler, path, body string, headers ...string) (int, http.Header, string) {
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
