@@ -46,10 +46,6 @@ const atMostTries = 4
 //     process's share has left, [Allow] up to the burst, and [Deny] nothing.
 func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Decision) {
 	l = l.now()
-	looking := l.advisor.looks.Load() < adviceLooks
-	if looking {
-		l.advisor.look(l, r)
-	}
 	d.limiter, d.binding = l, -1
 	s := subject{request: r, cost: n, batch: true}
 	var c *call
@@ -66,9 +62,9 @@ func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Dec
 		if l.askAll(c, s, &d) {
 			granted = l.decideAtMost(r.Context(), c, s, &d)
 		}
-		if looking {
-			l.advisor.lookBack(l, r, c, &d)
-		}
+	}
+	if l.advisor.isLooking() {
+		l.advisor.look(l, r, c, &d)
 	}
 	l.final(s, c, &d)
 	return granted, d

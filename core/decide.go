@@ -42,28 +42,24 @@ func (l *Limiter) decideRequest(in *seam.Scratch, adapter string, r keyfuncs.Req
 // the application panics.
 func (l *Limiter) decideIn(c *call, adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
 	l = l.now()
-	looking := l.advisor.looks.Load() < adviceLooks
-	if looking {
-		l.advisor.look(l, r)
-	}
 	d.limiter, d.binding = l, -1
 	if room != nil {
 		d.many = room[:0]
 	}
-	if len(l.bypass) > 0 && l.bypasses(r) {
+	asked := c
+	switch {
+	case len(l.bypass) > 0 && l.bypasses(r):
 		d.Allowed, d.Reason = true, ReasonBypassed
-		l.final(subject{request: r, adapter: adapter}, nil, d)
-		return
-	}
-	if l.direct != nil {
+		asked = nil
+	case l.direct != nil:
 		l.decideDirect(c, r, d)
-	} else {
+	default:
 		l.decideLimits(c, r, d)
 	}
-	if looking {
-		l.advisor.lookBack(l, r, c, d)
+	if l.advisor.isLooking() {
+		l.advisor.look(l, r, asked, d)
 	}
-	l.final(subject{request: r, adapter: adapter}, c, d)
+	l.final(subject{request: r, adapter: adapter}, asked, d)
 	c.Forget()
 }
 

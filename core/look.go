@@ -17,11 +17,22 @@ const (
 	forwardedHeaders = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
 )
 
-// look examines one of the first requests of a limiter for misconfigurations that only requests
-// show. The limiter stops calling it after adviceLooks.
-func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
+// isLooking reports whether look is to see the next request.
+func (a *advisor) isLooking() bool { return a.looks.Load() < adviceLooks }
+
+// look examines one of the first requests of a limiter, and how it was decided, for misconfigurations that
+// only requests show. It is called once, after the decision and before anybody hears of it. c has the checks;
+// it is nil if no limit was asked.
+func (a *advisor) look(l *Limiter, r keyfuncs.Request, c *call, d *Decision) {
+	a.lookAtRequest(l, r, d)
+	if c != nil {
+		a.lookAtKeys(l, r, c, d)
+	}
+}
+
+func (a *advisor) lookAtRequest(l *Limiter, r keyfuncs.Request, d *Decision) {
 	first := a.looks.Add(1) == 1
-	if d := decisionIn(r); d != nil && d.limiter == l {
+	if before := decisionIn(r); before != nil && before != d && before.limiter == l {
 		a.advise(AdviceTwice, "one limiter decides a request twice, and charges it twice; is its middleware installed in two places?")
 	}
 	if first {
@@ -131,8 +142,8 @@ func (l *limit) mayApply(r keyfuncs.Request) bool {
 	return !slices.ContainsFunc(l.when, func(c keyfuncs.Condition) bool { return c.Ask(r) == keyfuncs.No })
 }
 
-// lookBack examines how one of the first requests was decided. c has its checks.
-func (a *advisor) lookBack(l *Limiter, r keyfuncs.Request, c *call, d *Decision) {
+// lookAtKeys looks for limits whose key no request has.
+func (a *advisor) lookAtKeys(l *Limiter, r keyfuncs.Request, c *call, d *Decision) {
 	switch d.Reason {
 	case ReasonMissingKey, ReasonAmbiguousKey, ReasonInvalidCost: // further limits were not asked
 		return
@@ -142,7 +153,7 @@ func (a *advisor) lookBack(l *Limiter, r keyfuncs.Request, c *call, d *Decision)
 		if n := limit.keyless.Load(); n < 0 || n >= keylessLooks || limit.missing == DenyRequest {
 			continue
 		}
-		has, asked := l.hasKey(limit, r, c, d)
+		has, asked := hasKey(l, limit, r, c, d)
 		if !asked {
 			continue
 		}
@@ -157,7 +168,7 @@ func (a *advisor) lookBack(l *Limiter, r keyfuncs.Request, c *call, d *Decision)
 }
 
 // hasKey reports whether a request had the key of a limit, and whether the limit was asked for it.
-func (l *Limiter) hasKey(limit *limit, r keyfuncs.Request, c *call, d *Decision) (has, asked bool) {
+func hasKey(l *Limiter, limit *limit, r keyfuncs.Request, c *call, d *Decision) (has, asked bool) {
 	if l.direct != nil {
 		if d.count == 1 {
 			return string(c.keys) != missingKey, true

@@ -161,18 +161,8 @@ func (v *rivals) advise(d *store.Declaration, theirs string) {
 	}
 	problem := fmt.Sprintf("limit %s: other processes have a limit of this name with other numbers in the same store, so both count in the same buckets: here %s, there %q; give each application its own Prefix (pgstore: Schema), or the limits different names", d.Rule.Name, d.InWords(), theirs)
 	for _, p := range limiters {
-		if l := p.Value(); l != nil && l.has(d.Rule.Name) {
+		if l := p.Value(); l != nil && l.limitOf(d.Rule.Name) != nil {
 			l.advisor.adviseLimit(AdviceRivals, d.Rule.Name, problem)
 		}
 	}
-}
-
-// has reports whether the limiter has a limit of this name.
-func (l *Limiter) has(name string) bool {
-	for i := range l.limits {
-		if l.limits[i].rule.Name == name {
-			return true
-		}
-	}
-	return false
 }

@@ -33,7 +33,6 @@ type together struct {
 	denied  bool    // a question is denied without asking the store
 	oneCall [1]*call
 	oneNow  [1]*Limiter
-	looking []int // questions among the first ones of their limiter, that advice is made of
 }
 
 // decideTogether asks questions together, by one call of the store that their limiters share, and decides
@@ -141,10 +140,6 @@ func (t *together) ask(ctx context.Context, i int) error {
 	}
 	c := calls.Get().(*call)
 	t.calls[i] = c
-	if q.Request != nil && l.advisor.looks.Load() < adviceLooks {
-		l.advisor.look(l, q.Request)
-		t.looking = append(t.looking, i)
-	}
 	if q.Request == nil {
 		c.keys = keyfuncs.AppendKey(c.keys, q.Key)
 	}
@@ -392,8 +387,10 @@ func (t *together) agree(peek bool) {
 
 // conclude makes the decisions final.
 func (t *together) conclude(ctx context.Context) {
-	for _, i := range t.looking {
-		t.now[i].advisor.lookBack(t.now[i], t.asks[i].Request, t.calls[i], &t.asks[i].Decision)
+	for i, c := range t.calls {
+		if l, r := t.now[i], t.asks[i].Request; c != nil && r != nil && l.advisor.isLooking() {
+			l.advisor.look(l, r, c, &t.asks[i].Decision)
+		}
 	}
 	t.agree(false)
 	for i := range t.asks {

@@ -57,7 +57,7 @@ func (l *Limiter) queue(ctx context.Context, c *call, s subject, d *Decision, at
 		}
 		turn := time.Now().Add(wait)
 		if !at.taken() && !l.waitlist.join(at, c, because, turn) {
-			l.turnAway(d, ReasonLimitExceeded, wait)
+			d.turnAway(ReasonLimitExceeded, wait)
 			return false
 		}
 		var freed <-chan struct{}
@@ -89,7 +89,7 @@ func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *place, ask
 	if l.waitlist.abandon(*at, c, d.held, asked, turn) {
 		*at, d.held = place{}, nil
 	}
-	l.turnAway(d, ReasonCanceled, 0)
+	d.turnAway(ReasonCanceled, 0)
 	return false
 }
 
@@ -146,7 +146,7 @@ func (d *Decision) denyPlace(rule *Rule, now, until time.Time) {
 }
 
 // turnAway denies a request instead of letting it wait, and gives back what it was charged.
-func (l *Limiter) turnAway(d *Decision, reason Reason, after time.Duration) {
+func (d *Decision) turnAway(reason Reason, after time.Duration) {
 	if d.held != nil {
 		d.held.cancel()
 		d.held = nil
