@@ -2,9 +2,11 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,30 +18,60 @@ import (
 
 // Advice is a kind of likely misconfiguration that a limiter notices and logs. It logs one line
 // per process and kind, for those on routes and keys one per limit, with a stable code and a link to
-// docs/run/advice.md. Config.Silence switches kinds off.
+// docs/run/advice.md. Config.Silence switches kinds off, by these codes:
+//
+//   - WL001: forwarded headers are seen while only the peer is used
+//   - WL002: the framework's client address can be forged
+//   - WL003: a limiter is built while a request is served
+//   - WL004: one limiter counts a request twice
+//   - WL005: Redis may evict the keys of limits
+//   - WL006: a tier can never work
+//   - WL007: a Scale function panics
+//   - WL008: a limiter needs the route where it is not known
+//   - WL009: an observer panics
+//   - WL010: a trusted proxy names no client
+//   - WL011: some requests reach handlers without passing the limiter
+//   - WL012: forwarded headers come from a private address that is not listed
+//   - WL013: no request has a limit's key
+//   - WL014: FromCIDR exempts what proxies pass on
+//   - WL015: a cost is above what the limit ever has room for
+//   - WL016: a condition names a route that the router does not have
+//   - WL017: other processes have a limit of the same name with other numbers
 type Advice string
 
-// The kinds of advice.
 const (
-	AdviceForwarded Advice = "WL001"              // forwarded headers are seen while only the peer is used
-	AdviceFramework Advice = "WL002"              // the framework's client address can be forged
-	AdviceInHandler Advice = "WL003"              // a limiter is built while a request is served
-	AdviceTwice     Advice = "WL004"              // one limiter counts a request twice
-	AdviceEviction  Advice = store.AdviceEviction // Redis may evict the keys of limits
-	AdviceTier      Advice = "WL006"              // a tier can never work
-	AdviceScale     Advice = "WL007"              // a Scale function panics
-	AdviceRoute     Advice = "WL008"              // a limiter needs the route where it is not known
-	adviceLink             = "https://github.com/weblimit/weblimit/blob/main/docs/run/advice.md#"
-	AdviceObserver  Advice = "WL009" // an observer panics
-	AdviceNoClient  Advice = "WL010" // a trusted proxy names no client
-	AdviceUnguarded Advice = "WL011" // some requests reach handlers without passing the limiter
-	AdviceUnlisted  Advice = "WL012" // forwarded headers come from a private address that is not listed
-	AdviceKeyless   Advice = "WL013" // no request has a limit's key
-	AdviceExempt    Advice = "WL014" // FromCIDR exempts what proxies pass on
-	AdviceNeverFits Advice = "WL015" // a cost is above what the limit ever has room for
-	AdviceNoRoute   Advice = "WL016" // a condition names a route that the router does not have
-	AdviceRivals    Advice = "WL017" // other processes have a limit of the same name with other numbers
+	adviceForwarded Advice = "WL001"
+	adviceFramework Advice = "WL002"
+	adviceInHandler Advice = "WL003"
+	adviceTwice     Advice = "WL004"
+	adviceEviction  Advice = store.AdviceEviction
+	adviceTier      Advice = "WL006"
+	adviceScale     Advice = "WL007"
+	adviceRoute     Advice = "WL008"
+	adviceObserver  Advice = "WL009"
+	adviceNoClient  Advice = "WL010"
+	adviceUnguarded Advice = "WL011"
+	adviceUnlisted  Advice = "WL012"
+	adviceKeyless   Advice = "WL013"
+	adviceExempt    Advice = "WL014"
+	adviceNeverFits Advice = "WL015"
+	adviceNoRoute   Advice = "WL016"
+	adviceRivals    Advice = "WL017"
 )
+
+// lastAdvice is the last of the codes, which have no gaps.
+const lastAdvice = adviceRivals
+
+const adviceLink = "https://github.com/weblimit/weblimit/blob/main/docs/run/advice.md#"
+
+// validate returns an error for a code that no advice has.
+func (a Advice) validate() error {
+	n, _ := strconv.Atoi(strings.TrimPrefix(string(a), "WL"))
+	if n < 1 || a > lastAdvice || string(a) != fmt.Sprintf("WL%03d", n) {
+		return configError("Silence", fmt.Sprintf("has %q, which is no advice: the codes are WL001 to %s", a, lastAdvice))
+	}
+	return nil
+}
 
 // given holds the advice that this process has logged.
 var given sync.Map // of about
@@ -63,7 +95,7 @@ type advisor struct {
 	proxied []*limit    // limits by an address that proxies name
 	byRoute []*limit    // limits whose keys contain the route
 	byParam []*limit    // limits whose keys contain a parameter of the path
-	bypass  atomic.Bool // AdviceRoute was logged for a bypass
+	bypass  atomic.Bool // adviceRoute was logged for a bypass
 }
 
 func newAdvisor(logger *slog.Logger, silence []Advice) *advisor {
@@ -102,7 +134,7 @@ func (a *advisor) builtWhileServing() {
 		frame, more := frames.Next()
 		switch frame.Function {
 		case "net/http.(*conn).serve", "net/http.serverHandler.ServeHTTP", "github.com/valyala/fasthttp.(*Server).serveConn", "google.golang.org/grpc.(*Server).handleStream":
-			a.advise(AdviceInHandler, "a limiter is built while a request is served; build it once, at start-up")
+			a.advise(adviceInHandler, "a limiter is built while a request is served; build it once, at start-up")
 			return
 		}
 		if !more {
@@ -125,14 +157,14 @@ func (a *advisor) unrouted(advised *atomic.Bool, r keyfuncs.Request, whose, what
 		}
 	}
 	if !advised.Swap(true) {
-		a.log(AdviceRoute, whose+": "+what+" where the limiter stands, so "+so+"; "+remedy)
+		a.log(adviceRoute, whose+": "+what+" where the limiter stands, so "+so+"; "+remedy)
 	}
 }
 
 // quiet reports whether there is nothing to log about routes any more: it was logged, or is
 // silenced.
 func (a *advisor) quiet(advised *atomic.Bool) bool {
-	return advised.Load() || slices.Contains(a.silenced, AdviceRoute)
+	return advised.Load() || slices.Contains(a.silenced, adviceRoute)
 }
 
 func (l *limit) unrouted(r keyfuncs.Request, what, so string) {

@@ -237,11 +237,11 @@ func TestAdviceCanBeSilenced(t *testing.T) {
 	for _, tt := range situations {
 		t.Run(tt.name, func(t *testing.T) {
 			advice := newAdvice()
-			tt.run(t, core.Config{Logger: advice.logger, Silence: []core.Advice{"WL999", tt.kind}})
+			tt.run(t, core.Config{Logger: advice.logger, Silence: []core.Advice{core.AdviceRivals, tt.kind}})
 			advice.want(t, "", "")
 
 			// Silence is a limiter's own, and of that kind: another still logs it.
-			tt.run(t, core.Config{Logger: advice.logger, Silence: []core.Advice{"WL999"}})
+			tt.run(t, core.Config{Logger: advice.logger, Silence: []core.Advice{core.AdviceRivals}})
 			advice.want(t, tt.kind, tt.problem)
 		})
 	}
@@ -387,4 +387,14 @@ func TestNoAdviceOnALimiterBuiltOutsideAHandler(t *testing.T) {
 	}
 	http.HandlerFunc(build).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	advice.want(t, "", "")
+}
+
+func TestCodesThatNoAdviceHas(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []core.Advice{"", "WL", "WL000", "WL018", "WL999", "WL1", "WL+01", "wl001", "WL0001", "001", "WL001 "} {
+		_, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}, Silence: []core.Advice{kind}})
+		if err == nil || !strings.Contains(err.Error(), "Config.Silence") {
+			t.Errorf("%q: error %v", kind, err)
+		}
+	}
 }

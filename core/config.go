@@ -83,7 +83,7 @@ type Config struct {
 	// slog.Default().
 	Logger *slog.Logger
 
-	// Silence switches off advice of these kinds. Defaults to none.
+	// Silence switches off advice of these kinds, by their codes: "WL001". Defaults to none.
 	Silence []Advice
 
 	// Version names this configuration, such as that of a policy file; see [Decision.Version].
@@ -147,6 +147,11 @@ func (c *Config) validateSettings() error {
 		return fmt.Errorf("weblimit: Config.MaxWaitingPerKey must be at least 1, got %d", c.MaxWaitingPerKey)
 	case c.Replicas < 0:
 		return fmt.Errorf("weblimit: Config.Replicas must be at least 1, got %d", c.Replicas)
+	}
+	for _, kind := range c.Silence {
+		if err := kind.validate(); err != nil {
+			return err
+		}
 	}
 	for _, b := range c.Bypass {
 		if err := b.Err(); err != nil {

@@ -60,3 +60,24 @@ func (u *Untold) Tell(rule *Rule, key []byte, now int64, read func() int64) {
 
 // UntoldKeys is how many keys can be noted if they are spread evenly.
 const UntoldKeys = untoldKeys * untoldParts
+
+// The kinds of advice by name.
+const (
+	AdviceEviction  = adviceEviction
+	AdviceExempt    = adviceExempt
+	AdviceForwarded = adviceForwarded
+	AdviceFramework = adviceFramework
+	AdviceInHandler = adviceInHandler
+	AdviceKeyless   = adviceKeyless
+	AdviceNeverFits = adviceNeverFits
+	AdviceNoClient  = adviceNoClient
+	AdviceNoRoute   = adviceNoRoute
+	AdviceObserver  = adviceObserver
+	AdviceRivals    = adviceRivals
+	AdviceRoute     = adviceRoute
+	AdviceScale     = adviceScale
+	AdviceTier      = adviceTier
+	AdviceTwice     = adviceTwice
+	AdviceUnguarded = adviceUnguarded
+	AdviceUnlisted  = adviceUnlisted
+)

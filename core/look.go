@@ -33,19 +33,19 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request, c *call, d *Decision) {
 func (a *advisor) lookAtRequest(l *Limiter, r keyfuncs.Request, d *Decision) {
 	first := a.looks.Add(1) == 1
 	if before := decisionIn(r); before != nil && before != d && before.limiter == l {
-		a.advise(AdviceTwice, "one limiter decides a request twice, and charges it twice; is its middleware installed in two places?")
+		a.advise(adviceTwice, "one limiter decides a request twice, and charges it twice; is its middleware installed in two places?")
 	}
 	if first {
 		a.lookAtRoutes(l, r)
 	}
 	if framework, ok := keyfuncs.As[keyfuncs.FrameworkAdvice](r); ok && first && a.readsFramework {
 		if risk := framework.FrameworkRisk(); risk != "" {
-			a.advise(AdviceFramework, risk)
+			a.advise(adviceFramework, risk)
 		}
 	}
 	if adapter, ok := keyfuncs.As[keyfuncs.PlaceAdvice](r); ok {
 		if problem := adapter.Unguarded(); problem != "" {
-			a.advise(AdviceUnguarded, problem)
+			a.advise(adviceUnguarded, problem)
 		}
 	}
 	for _, limit := range a.byRoute {
@@ -58,12 +58,12 @@ func (a *advisor) lookAtRequest(l *Limiter, r keyfuncs.Request, d *Decision) {
 			a.lookAtUnlisted(l, limit, r, header, addr)
 		}
 		if header := limit.key.Unnamed(r); header != "" && limit.mayApply(r) && !l.bypasses(r) {
-			a.advise(AdviceNoClient, "a proxy named in ClientIP sends a request without "+header+": such requests share a bucket, and a client that sends the header itself is believed; have the proxy set it on every request, and exempt its own health checks")
+			a.advise(adviceNoClient, "a proxy named in ClientIP sends a request without "+header+": such requests share a bucket, and a client that sends the header itself is believed; have the proxy set it on every request, and exempt its own health checks")
 		}
 	}
 	for _, limit := range a.byParam {
 		if name := limit.key.Unrouted(r); name != "" && !a.quiet(&limit.advised) && !limit.advised.Swap(true) {
-			a.log(AdviceRoute, "limit "+limit.rule.Name+": the path parameter "+name+" of its key is not known where the limiter stands, or the route has none, so the key is missing; put the limiter on the route")
+			a.log(adviceRoute, "limit "+limit.rule.Name+": the path parameter "+name+" of its key is not known where the limiter stands, or the route has none, so the key is missing; put the limiter on the route")
 		}
 	}
 	if len(a.proxied) > 0 {
@@ -73,7 +73,7 @@ func (a *advisor) lookAtRequest(l *Limiter, r keyfuncs.Request, d *Decision) {
 		return
 	}
 	if name := forwardedIn(r, ""); name != "" {
-		a.advise(AdviceForwarded, "requests have "+name+", but limits by ClientIP use the peer's address; behind a proxy that is one bucket for all clients; name the proxy in ClientIP")
+		a.advise(adviceForwarded, "requests have "+name+", but limits by ClientIP use the peer's address; behind a proxy that is one bucket for all clients; name the proxy in ClientIP")
 	}
 }
 
@@ -86,10 +86,10 @@ func (a *advisor) lookAtUnlisted(l *Limiter, limit *limit, r keyfuncs.Request, h
 		return
 	}
 	if !addr.IsValid() {
-		a.advise(AdviceUnlisted, "requests with "+name+" come over a unix socket, which has no address to list: ClientIP finds no client, and all requests share one bucket; use keyfuncs.HopCount")
+		a.advise(adviceUnlisted, "requests with "+name+" come over a unix socket, which has no address to list: ClientIP finds no client, and all requests share one bucket; use keyfuncs.HopCount")
 		return
 	}
-	a.advise(AdviceUnlisted, "requests with "+name+" come through "+addr.String()+", which ClientIP does not list as a proxy: if it is one, all clients behind it share one bucket; list it")
+	a.advise(adviceUnlisted, "requests with "+name+" come through "+addr.String()+", which ClientIP does not list as a proxy: if it is one, all clients behind it share one bucket; list it")
 }
 
 // lookAtExemptions advises if a request that a listed proxy has passed on is exempt for the
@@ -105,7 +105,7 @@ func (a *advisor) lookAtExemptions(l *Limiter, r keyfuncs.Request) {
 		return
 	}
 	exempt := func(whose string) {
-		a.advise(AdviceExempt, whose+": FromCIDR exempts requests that a proxy has passed on with "+header+": it compares the address of the peer, which is the proxy, so all clients behind it are exempt; use FromCIDR of the strategy that ClientIP has")
+		a.advise(adviceExempt, whose+": FromCIDR exempts requests that a proxy has passed on with "+header+": it compares the address of the peer, which is the proxy, so all clients behind it are exempt; use FromCIDR of the strategy that ClientIP has")
 	}
 	for _, c := range l.bypass {
 		if c.FromPeer(r) && c.Ask(r) == keyfuncs.Yes {
@@ -189,13 +189,13 @@ func (l *limit) adviseKeyless(r keyfuncs.Request) {
 		return
 	}
 	what, _ := l.key.Lacks(r)
-	l.advisor.adviseLimit(AdviceKeyless, l.rule.Name, fmt.Sprintf("limit %s: none of its first %d requests has its key (%s), %s; check that the limiter stands behind what provides the key (authentication; for a path parameter, on the route), and that name and type are right", l.rule.Name, keylessLooks, what, so))
+	l.advisor.adviseLimit(adviceKeyless, l.rule.Name, fmt.Sprintf("limit %s: none of its first %d requests has its key (%s), %s; check that the limiter stands behind what provides the key (authentication; for a path parameter, on the route), and that name and type are right", l.rule.Name, keylessLooks, what, so))
 }
 
 // adviseNeverFits logs that CostBy or EstimateBy returned a cost that the rule never has room for.
 // A limit that is scaled may have room later.
 func (l *limit) adviseNeverFits(cost int64, rule *Rule) {
 	if l.scaling == nil && !l.neverFits.Swap(true) {
-		l.advisor.advise(AdviceNeverFits, fmt.Sprintf("limit %s: CostBy or EstimateBy returned %d, and the limit never has room for more than %d: such requests are always denied, without Retry-After; bound the cost, or raise the limit", l.rule.Name, cost, rule.Burst))
+		l.advisor.advise(adviceNeverFits, fmt.Sprintf("limit %s: CostBy or EstimateBy returned %d, and the limit never has room for more than %d: such requests are always denied, without Retry-After; bound the cost, or raise the limit", l.rule.Name, cost, rule.Burst))
 	}
 }

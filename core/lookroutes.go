@@ -49,7 +49,7 @@ func (a *advisor) adviseRoutes(limit, whose string, in keyfuncs.Router, conditio
 			if near := spelling.Nearest(written, routes); near != "" {
 				meant = fmt.Sprintf("; did you mean %q?", near)
 			}
-			a.adviseLimit(AdviceNoRoute, limit+" "+written, fmt.Sprintf("%s: the router has no route %q, so a condition on it never holds%s", whose, written, meant))
+			a.adviseLimit(adviceNoRoute, limit+" "+written, fmt.Sprintf("%s: the router has no route %q, so a condition on it never holds%s", whose, written, meant))
 			return // one line, since the next is most often the same slip
 		}
 	}

@@ -125,7 +125,7 @@ func (l *Limiter) settled(s Settlement) {
 // in decisions and must not make requests fail.
 func (a *advisor) observerPanics(observer Observer) {
 	if p := recover(); p != nil {
-		a.advise(AdviceObserver, fmt.Sprintf("the observer %T panics: %v", observer, p))
+		a.advise(adviceObserver, fmt.Sprintf("the observer %T panics: %v", observer, p))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 //
 // Its methods run within requests, several at once, and must not block. They must not ask a
 // limiter that they observe: it would call them again, without end. One that panics
-// breaks nothing: the panic is recovered and logged once, as [AdviceObserver], and only what
+// breaks nothing: the panic is recovered and logged once, as advice WL009, and only what
 // the observer would have noted is lost.
 type Observer interface {
 	// Attached is called by [New] for each limiter that has this observer, before it decides

@@ -162,7 +162,7 @@ func (v *rivals) advise(d *store.Declaration, theirs string) {
 	problem := fmt.Sprintf("limit %s: other processes have a limit of this name with other numbers in the same store, so both count in the same buckets: here %s, there %q; give each application its own Prefix (pgstore: Schema), or the limits different names", d.Rule.Name, d.InWords(), theirs)
 	for _, p := range limiters {
 		if l := p.Value(); l != nil && l.limitOf(d.Rule.Name) != nil {
-			l.advisor.adviseLimit(AdviceRivals, d.Rule.Name, problem)
+			l.advisor.adviseLimit(adviceRivals, d.Rule.Name, problem)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // while the service is overloaded (see [Load.Factor]). A factor of 1 leaves the limit as
 // it stands; 0.05 is the least. Factors are rounded to a twentieth, and those out of
 // range are clamped. The burst never falls below the limit's cost. If f returns NaN or
-// panics, the last factor stays; a panic is logged as [AdviceScale].
+// panics, the last factor stays; a panic is logged as [adviceScale].
 //
 // f is called within a request, at most once a second for each limit and process, and
 // by one request at a time. Other requests meanwhile use the last factor, which is 1 at
@@ -71,7 +71,7 @@ func (s *scaling) current(ctx context.Context) int {
 func (s *scaling) ask(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.advise(AdviceScale, fmt.Sprintf("limit %q: its Scale function panicked: %v", s.name, p))
+			s.advise(adviceScale, fmt.Sprintf("limit %q: its Scale function panicked: %v", s.name, p))
 		}
 	}()
 	if factor := s.factor(ctx); !math.IsNaN(factor) {

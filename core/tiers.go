@@ -15,7 +15,7 @@ import (
 // takes quota, window, burst, algorithm, jitter and soft limit from the limit that f
 // returns. Name, key, cost and everything else stay. The zero Limit stands for the
 // limit's own numbers. So does a tier that can never work, which is logged as
-// [AdviceTier]. One that holds less than a request costs is logged as well, and denies the
+// [adviceTier]. One that holds less than a request costs is logged as well, and denies the
 // request: the limit's own numbers may be a larger plan's.
 //
 // What a client has used stays used when its tier changes, up to the new burst: with
@@ -73,10 +73,10 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	}
 	switch {
 	case err != nil:
-		t.advise(AdviceTier, store.Reason(err))
+		t.advise(adviceTier, store.Reason(err))
 		rule = *t.base
 	case t.cost > rule.Burst:
-		t.advise(AdviceTier, fmt.Sprintf("limit %q: cost %d can never fit: the tier holds at most %d, and denies such requests", l.name, t.cost, rule.Burst))
+		t.advise(adviceTier, fmt.Sprintf("limit %q: cost %d can never fit: the tier holds at most %d, and denies such requests", l.name, t.cost, rule.Burst))
 	}
 	if t.full.Load() {
 		return &rule

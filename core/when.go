@@ -10,7 +10,7 @@ import (
 // must hold.
 //
 // The limit also applies when the answer is [keyfuncs.Unknown]: a condition on routes,
-// in a limiter in front of the router. [AdviceRoute] is logged then.
+// in a limiter in front of the router. advice WL008 is logged then.
 func (l Limit) When(c keyfuncs.Condition) Limit {
 	l.when = append(slices.Clip(l.when), c)
 	return l

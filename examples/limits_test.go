@@ -110,7 +110,7 @@ func docsAdvice(store core.Store, limits []core.Limit) *core.Limiter {
 	limiter := core.Must(core.New(core.Config{
 		Store:   store,
 		Limits:  limits,
-		Silence: []core.Advice{core.AdviceForwarded},
+		Silence: []core.Advice{"WL001"},
 	}))
 	return limiter
 }

@@ -33,7 +33,7 @@ func TestTargetsWithoutAPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limit := New(core.Must(core.New(core.Config{
-				Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(99).By(keyfuncs.Everyone())}, Silence: []core.Advice{core.AdviceUnguarded},
+				Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(99).By(keyfuncs.Everyone())}, Silence: []core.Advice{"WL011"},
 			})))
 			var known routes
 			advice := ""
@@ -62,7 +62,7 @@ func TestTargetsWithoutAPath(t *testing.T) {
 func TestTheRouteOfATargetWithoutAPath(t *testing.T) {
 	t.Parallel()
 	limit := New(core.Must(core.New(core.Config{
-		Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(99).By(keyfuncs.Route()).When(keyfuncs.Routes("/*", "/x"))}, Silence: []core.Advice{core.AdviceRoute},
+		Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(99).By(keyfuncs.Route()).When(keyfuncs.Routes("/*", "/x"))}, Silence: []core.Advice{"WL008"},
 	})))
 	pass := func(c fiber.Ctx) error { return c.Next() }
 	ok := func(c fiber.Ctx) error { return c.SendString("ok") }

@@ -261,7 +261,7 @@ func TestALimiterInAHandlerIsAdvisedAgainst(t *testing.T) {
 		return in, err
 	}})
 	want(t, "code", s.call(say).code, codes.OK)
-	want(t, log.String(), strings.Contains(log.String(), string(core.AdviceInHandler)), true)
+	want(t, log.String(), strings.Contains(log.String(), string("WL003")), true)
 }
 
 // Where the client waits for its turn and hangs up, it gets its own status back.

@@ -45,7 +45,7 @@ func TestLimiterInThisProcess(t *testing.T) {
 func TestSettingsStayAsTheyWereGiven(t *testing.T) {
 	t.Parallel()
 	config := core.Config{
-		Store: core.NewMemory(), Silence: []core.Advice{core.AdviceForwarded},
+		Store: core.NewMemory(), Silence: []core.Advice{"WL001"},
 		Bypass:  []keyfuncs.Condition{keyfuncs.Methods("OPTIONS")},
 		Details: map[string]func(core.Decision) string{"de": func(core.Decision) string { return "zu viel" }},
 	}

@@ -119,7 +119,7 @@ func TestPanicsLoseNothing(t *testing.T) {
 		broken.Store(true)
 		o := newObserver(t, weblimitslog.Config{Logger: slog.New(panicking{out.logger().Handler(), &broken})})
 		l := newLimiter(t, core.Config{
-			Store: core.NewMemory(), Observe: o, Silence: []core.Advice{core.AdviceObserver},
+			Store: core.NewMemory(), Observe: o, Silence: []core.Advice{"WL009"},
 			Limits: []core.Limit{core.PerHour(1).By(everyone).Named("user")},
 		})
 		for range 5 {

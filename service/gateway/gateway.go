@@ -86,7 +86,7 @@ func New(config Config) (*Gateway, error) {
 		return nil, fmt.Errorf("weblimit: gateway: Config.Timeout must be from 1ms to %v, got %v", store.MaxTimeout, config.Timeout)
 	}
 	// The gateway has found the client, and X-Forwarded-For, which policies see, says the same.
-	config.Limiter.Silence = append(slices.Clone(config.Limiter.Silence), core.AdviceForwarded, core.AdviceUnlisted, core.AdviceExempt)
+	config.Limiter.Silence = append(slices.Clone(config.Limiter.Silence), "WL001", "WL012", "WL014")
 	settings, err := adapter.TrySettings(config.Limiter)
 	if err != nil {
 		return nil, &store.ConfigError{Path: "gateway: Config.Limiter", Err: err}

@@ -21,7 +21,7 @@ func (e *env) configured(config core.Config) []Layer {
 		config.Store = e.newStore(e)
 	}
 	config.Timeout = patience
-	config.Silence = append(config.Silence, core.AdviceForwarded) // many tests cause it on purpose
+	config.Silence = append(config.Silence, "WL001") // many tests cause it on purpose
 	l := must.Get(core.New(config))(e)
 	return []Layer{{Limiter: l}}
 }

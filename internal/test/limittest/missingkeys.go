@@ -90,7 +90,7 @@ var missingKeys = []scenario{
 		} {
 			var seen atomic.Value
 			s := e.serve(App{Layers: e.configured(core.Config{
-				Silence: []core.Advice{core.AdviceNoClient},
+				Silence: []core.Advice{"WL010"},
 				Limits:  []core.Limit{core.PerHour(1).By(key)},
 				Bypass: []keyfuncs.Condition{keyfuncs.Matches(func(r keyfuncs.Request) bool {
 					seen.Store(strings.Clone(key.Unnamed(r)))
@@ -114,7 +114,7 @@ var missingKeys = []scenario{
 		} {
 			var seen atomic.Value
 			s := e.serve(App{Layers: e.configured(core.Config{
-				Silence: []core.Advice{core.AdviceUnlisted},
+				Silence: []core.Advice{"WL012"},
 				Limits:  []core.Limit{core.PerHour(1).By(key)},
 				Bypass: []keyfuncs.Condition{keyfuncs.Matches(func(r keyfuncs.Request) bool {
 					through := ""

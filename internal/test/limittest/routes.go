@@ -41,7 +41,7 @@ func (l *logged) lines(code core.Advice) (lines []string) {
 // name, and that a limiter that knows them gave none.
 func (e *env) advised(log *logged, known bool, name string) {
 	e.Helper()
-	switch lines := log.lines(core.AdviceRoute); {
+	switch lines := log.lines("WL008"); {
 	case known && len(lines) > 0:
 		e.Errorf("advice where the route is known: %q", lines)
 	case !known && (len(lines) != 1 || !strings.Contains(lines[0], name)):
@@ -148,7 +148,7 @@ var routes = []scenario{
 				limit := core.PerDay(50).By(keyfuncs.ClientIP()).Named(fmt.Sprint("limit", onRoutes.Add(1)))
 				layers := e.configured(core.Config{
 					Limits:  []core.Limit{limit.When(keyfuncs.Any(keyfuncs.Methods("PATCH"), keyfuncs.Routes(tt.written)))},
-					Silence: []core.Advice{core.AdviceRoute}, Logger: slog.New(slog.NewTextHandler(log, nil)),
+					Silence: []core.Advice{"WL008"}, Logger: slog.New(slog.NewTextHandler(log, nil)),
 				})
 				app := App{Layers: layers, Routes: new(counted).routes()}
 				if front {
@@ -158,7 +158,7 @@ var routes = []scenario{
 				for range 3 {
 					s.get("/items/1")
 				}
-				switch lines := log.lines(core.AdviceNoRoute); {
+				switch lines := log.lines("WL016"); {
 				case len(lines) > 1, len(lines) == 1 && !tt.told:
 					e.Errorf("%s, in front: %v: %q", tt.written, front, lines)
 				case len(lines) == 0 && tt.told && !front && !e.differs.HidesRoutes:

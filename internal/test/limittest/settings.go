@@ -21,7 +21,7 @@ func (e *env) with(config core.Config) *Settings {
 	if config.Timeout == 0 {
 		config.Timeout = patience
 	}
-	config.Silence = []core.Advice{core.AdviceForwarded}
+	config.Silence = []core.Advice{"WL001"}
 	return &Settings{Config: config}
 }
 
