@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"go/ast"
 	"go/scanner"
 	"go/token"
 	"strings"
@@ -19,6 +20,17 @@ func (h *house) lines() table {
 		t.rows = append(t.rows, row{r.folder, []int{len(r.files), all, code, comments, all - code - comments, share(comments, code+comments)}})
 	}
 	return t
+}
+
+// generated counts the lines of generated files, which are copies of others that people write.
+func (h *house) generated() (n int) {
+	h.each(func(f *file) {
+		if ast.IsGenerated(f.parsed) {
+			all, _, _ := countLines(f.source)
+			n += all
+		}
+	})
+	return n
 }
 
 // share returns part of all in percent, rounded.

@@ -11,7 +11,7 @@ import (
 // reasons say why a function of the product has more than 60 lines.
 var reasons = map[string]string{
 	"cmd/weblimitd/run.go: daemon.loop": "one select over all that can happen to the process: its cases share the state of drain and reload",
-	"core/call.go: limit.ask":           "each request's path through one limit: its order is what decides, and a call for each step would cost every request",
+	"core/call.go: limit.ask":           "each request's way through one limit: the order of its steps decides what a client is told",
 	"core/limiter.go: build":            "one step after the other, each of which needs the one before",
 	"core/validate.go: Limit.validate":  "one check after the other, in the order in which users are told",
 }

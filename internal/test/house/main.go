@@ -77,6 +77,7 @@ func figures(repository fs.FS) ([]table, error) {
 		title: "the product", head: []string{"total"},
 		rows: []row{
 			{"lines of Go", []int{sum(lines, 1)}},
+			{"of them in generated files", []int{h.generated()}},
 			{"lines of code", []int{sum(lines, 2)}},
 			{"arrows between files of a package", []int{sum(arrows, 1)}},
 			{"upward arrows", []int{sum(arrows, 2)}},
