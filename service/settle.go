@@ -124,9 +124,9 @@ func readSettlement(r *strict.Reader, refund bool) (*settlement, error) {
 	return to, err
 }
 
-// readMillis reads a time of at most a year.
+// readMillis reads a time of an outcome.
 func readMillis(r *strict.Reader) (time.Duration, error) {
-	n, err := r.Int(0, (365 * 24 * time.Hour).Milliseconds())
+	n, err := r.Int(0, described.MaxTime.Milliseconds())
 	return time.Duration(n) * time.Millisecond, err
 }
 

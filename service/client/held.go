@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/service/internal/described"
 )
 
 // held is what the service holds for a request. core calls its methods one at a time, in the background.
@@ -25,6 +26,9 @@ func (h *held) Settle(ctx context.Context, e adapter.Ending) error {
 	if e.Refund {
 		err = h.client.Refund(ctx, h.token)
 	} else {
+		for name, cost := range e.Costs {
+			e.Costs[name] = min(cost, described.MaxCost) // more than any limit has room for, either way
+		}
 		err = h.client.Settle(ctx, Settlement{Reservation: h.token, Costs: e.Costs, Outcome: outcomeOf(&e)})
 	}
 	if problem := (*Problem)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
@@ -35,9 +39,10 @@ func (h *held) Settle(ctx context.Context, e adapter.Ending) error {
 
 // outcomeOf returns an outcome as the service takes it. Times are rounded so that a failure is the client's in doubt.
 func outcomeOf(e *adapter.Ending) *Outcome {
+	taken := func(d time.Duration) int64 { return min(max(d, 0), described.MaxTime).Milliseconds() }
 	o := &Outcome{
 		Canceled: e.Canceled, TimedOut: e.TimedOut, Panicked: e.Panicked,
-		WaitedMS: (e.Waited + time.Millisecond - 1).Milliseconds(), DurationMS: e.Duration.Milliseconds(),
+		WaitedMS: taken(min(e.Waited, described.MaxTime) + time.Millisecond - 1), DurationMS: taken(e.Duration),
 	}
 	if e.Status >= 100 && e.Status <= 599 {
 		o.Status = e.Status

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -61,6 +62,18 @@ func TestSlotsAreRenewedWhileARequestRuns(t *testing.T) {
 	if other := l.AllowKey(t.Context(), "k", 1); !other.Allowed {
 		t.Error("the slot is not free after the end")
 	}
+}
+
+// A cost that no limit has room for, and a request that takes years, are settled as in the process: the service takes
+// neither as it is.
+func TestWhatTheServiceDoesNotTakeIsSettledAsFarAsItDoes(t *testing.T) {
+	t.Parallel()
+	l := limiterOf(t, newClient(t, client.Config{URL: serve(t).URL}), "estimated")
+	d := l.AllowKey(t.Context(), "tenant:acme", 300)
+	must.OK(t, core.Spend(core.NewContext(t.Context(), d), math.MaxInt64))
+	d.Settle(core.Outcome{Status: 200, Waited: -time.Hour, Duration: 10 * 365 * 24 * time.Hour})
+	must.OK(t, l.Drain(t.Context()))
+	check.Equal(t, "left", left(t, l, "tenant:acme"), 0)
 }
 
 // A token that has expired, or is none, is not told for ever.

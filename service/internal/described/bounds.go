@@ -1,6 +1,9 @@
 package described
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Bounds of what a check says, in bytes unless they say otherwise; docs/service/http.md has them. The service refuses what
 // exceeds them, and its client knows that before it asks.
@@ -16,6 +19,9 @@ const (
 	// MaxCost is the largest cost, far above what any limit has room for. Up to it, readers of JSON that keep
 	// numbers as float64 read the number that was written.
 	MaxCost = 1 << 53
+
+	// MaxTime is the longest time of an outcome.
+	MaxTime = 365 * 24 * time.Hour
 )
 
 // IsToken reports whether a text can be a method or the name of a header (RFC 9110, section 5.6.2).
