@@ -65,19 +65,12 @@ func diff(a, b *document) (all changes) {
 	for _, name := range b.names {
 		now := b.view(name)
 		if _, there := a.policies[name]; !there {
-			all = append(all, Change{name, "", fmt.Sprintf("new policy with %d %s", len(now.limits), plural(len(now.limits), "limit"))})
+			all = append(all, Change{name, "", fmt.Sprintf("new policy with %d %s", len(now.limits), spelling.Plural(len(now.limits), "limit"))})
 			continue
 		}
 		all = append(all, now.since(a.view(name))...)
 	}
 	return all
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return word
-	}
-	return word + "s"
 }
 
 // view is a policy as it is compared.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -83,7 +84,7 @@ func (a *app) addFlags(flags *pflag.FlagSet, groups ...string) {
 
 // flagError says what is wrong with flags, some of which have had other names.
 func (a *app) flagError(c *cobra.Command, err error) error {
-	if of, ok := err.(interface{ GetSpecifiedName() string }); ok && c.Flags().Lookup(of.GetSpecifiedName()) != nil { // as pflag returns it
+	if of := (*pflag.ValueRequiredError)(nil); errors.As(err, &of) {
 		return err
 	}
 	return a.set.FlagError(err)

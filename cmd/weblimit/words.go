@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/pageapi"
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // grouped writes a number with commas: 12,345.
@@ -127,8 +128,5 @@ func suggested(l *pageapi.Limit) string {
 
 // plural returns "1 block" or "2 blocks".
 func plural[N int | int64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return grouped(int64(n)) + " " + noun + "s"
+	return grouped(int64(n)) + " " + spelling.Plural(n, noun)
 }

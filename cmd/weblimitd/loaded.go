@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 func (s *daemon) policyVersion() string {
@@ -18,7 +20,7 @@ func (s *daemon) loaded() string {
 	if s.policies != nil {
 		status := s.policies.Status()
 		all = append(all, fmt.Sprintf("policy %s, version %s: %s, %s", status.File, status.Version,
-			several(status.Policies, "policy", "policies"), several(status.Limits, "limit", "limits")))
+			counted(status.Policies, "policy"), counted(status.Limits, "limit")))
 		if by := byPeer(status.ByPeer); by != "" {
 			all = append(all, by)
 		}
@@ -45,9 +47,7 @@ func byPeer(policies []string) string {
 		" is the address that a gateway or caller names: where that is a proxy's, all clients behind it share one bucket; see client_ip and --gateway-proxies"
 }
 
-func several(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+// counted returns "1 policy" or "2 policies".
+func counted(n int, noun string) string {
+	return fmt.Sprintf("%d %s", n, spelling.Plural(n, noun))
 }

@@ -148,7 +148,7 @@ func mountEnvoy(p *parts) (*mount, error) {
 		status: func() any { return envoyStatus(server.Status()) },
 		loaded: func() string {
 			s := server.Status()
-			return fmt.Sprintf("envoy %s: %s, %s", o.envoyConfig, several(s.Domains, "domain", "domains"), several(s.Limits, "limit", "limits"))
+			return fmt.Sprintf("envoy %s: %s, %s", o.envoyConfig, counted(s.Domains, "domain"), counted(s.Limits, "limit"))
 		},
 	}, nil
 }

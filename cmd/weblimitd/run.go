@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
@@ -44,104 +43,11 @@ func (s *daemon) run(ctx context.Context, signals <-chan os.Signal, passed *syst
 		"data", s.where("data"), "admin", s.where("admin"), "grpc", s.where("grpc"), "threads", runtime.GOMAXPROCS(0), "memory_limit", memory)
 	notify.Ready("serving, policy " + s.policyVersion())
 
-	err := s.loop(ctx, signals, notify, servers, said)
+	c := &course{daemon: s, servers: servers, notify: notify, said: said, reloads: make(chan error, 1), cut: make(chan struct{})}
+	err := c.run(ctx, signals)
 	stop()
 	background.Wait()
 	return err
-}
-
-// oneSignal is the time within which two signals are one: some send it to the process and to its group.
-const oneSignal = 500 * time.Millisecond
-
-// loop waits for signals, and beats. It says what there is to decide by when that is no longer what was said. Health and
-// systemd's watchdog are told from here, so that a loop which hangs shows: whatever takes time runs beside it.
-func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *systemd.Notifier, servers *servers, said string) (err error) {
-	beat := time.NewTicker(time.Second)
-	defer beat.Stop()
-	var watchdog <-chan time.Time
-	if notify != nil && notify.Watchdog > 0 {
-		ticker := time.NewTicker(notify.Watchdog)
-		defer ticker.Stop()
-		watchdog = ticker.C
-	}
-	var drained chan error // nil until the drain begins
-	var began time.Time
-	cut := make(chan struct{})
-	drain := func(delay time.Duration) {
-		if drained != nil {
-			return
-		}
-		drained, began = make(chan error, 1), time.Now()
-		s.health.set(draining)
-		notify.Stopping()
-		notify.Extend(delay + s.options.drainTimeout.Duration + 10*time.Second) // or systemd kills it at its own time-out
-		s.log.Info("weblimitd: draining", "delay", delay.String(), "timeout", s.options.drainTimeout.String())
-		go func() { drained <- servers.drain(ctx, s, delay, cut) }()
-	}
-	reloads := make(chan error, 1)
-	reloading, again := false, false // again: a signal came meanwhile, and what it is about may have been read before
-	reload := func() {
-		reloading, again = true, false
-		notify.Reloading()
-		go func() {
-			ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
-			defer cancel()
-			reloads <- s.reload(ctx)
-		}()
-	}
-	for {
-		select {
-		case <-beat.C:
-			s.health.alive()
-			// A file that is followed, a source and an operator change it without this loop.
-			if now := s.loaded(); now != said && !reloading && drained == nil {
-				said = now
-				s.log.Info("weblimitd: decides by another version", "policy", s.policyVersion(), "loaded", said)
-				notify.Status("serving, policy " + s.policyVersion())
-			}
-		case <-watchdog:
-			notify.Alive()
-		case signal := <-signals:
-			switch {
-			case signal == syscall.SIGHUP && drained != nil: // nothing is decided by it any more
-			case signal == syscall.SIGHUP && reloading:
-				again = true
-			case signal == syscall.SIGHUP:
-				reload()
-			case drained != nil:
-				if time.Since(began) < oneSignal {
-					continue
-				}
-				close(cut)
-				return errEndedAtOnce
-			case signal == os.Interrupt: // from a terminal, where no load balancer has to notice
-				drain(0)
-			default:
-				drain(s.options.drainDelay.Duration)
-			}
-		case err := <-reloads:
-			reloading = false
-			word := "serving"
-			if err != nil {
-				word = "serving, the last reload failed"
-			}
-			said = s.loaded()
-			s.log.Info("weblimitd: reloaded", "policy", s.policyVersion(), "loaded", said, "ok", err == nil)
-			notify.Ready(word + ", policy " + s.policyVersion())
-			if again && drained == nil {
-				reload()
-			}
-		case failed := <-s.failed:
-			if drained == nil {
-				err = failed
-				s.log.Error("weblimitd: " + failed.Error())
-				drain(0)
-			}
-		case ended := <-drained:
-			s.log.Info("weblimitd: stopped", "complete", ended == nil)
-			return errors.Join(err, ended)
-		}
-	}
 }
 
 // watch runs what follows files and the store, until ctx ends.
