@@ -153,7 +153,7 @@ func measure(load *core.Load) func(http.Handler) http.Handler {
 		var m mounts
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			in := acquire(r, &m, nil)
-			work := adapter.Begin(load, in)
+			work := load.Begin(in)
 			in.release()
 			stdhttp.Measure(work, w, r, next)
 		})

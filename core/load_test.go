@@ -10,7 +10,6 @@ import (
 	"unsafe"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -31,14 +30,14 @@ func after(t *testing.T, load *core.Load, seconds int) (factor float64) {
 }
 
 // begin begins n requests of each client.
-func begin(load *core.Load, n, clients int) (all []adapter.Work) {
+func begin(load *core.Load, n, clients int) (all []*core.Work) {
 	for i := range n * clients {
-		all = append(all, adapter.Begin(load, &request{peer: fmt.Sprint("192.0.2.", i%clients)}))
+		all = append(all, load.Begin(&request{peer: fmt.Sprint("192.0.2.", i%clients)}))
 	}
 	return all
 }
 
-func end(all []adapter.Work) {
+func end(all []*core.Work) {
 	for _, w := range all {
 		w.End()
 	}
@@ -175,7 +174,7 @@ func TestLoadIsSafeForConcurrentUse(t *testing.T) {
 	load := loadOf(10, time.Millisecond)
 	atOnce(8, func(int) {
 		for range 200 {
-			w := adapter.Begin(load, &request{peer: "192.0.2.1"})
+			w := load.Begin(&request{peer: "192.0.2.1"})
 			var waits sync.WaitGroup
 			for range 2 {
 				waits.Go(func() { w.Wait(); w.Resume() })

@@ -167,7 +167,7 @@ func measure(load *core.Load) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			in := acquire(c, &where)
-			work := adapter.Begin(load, in)
+			work := load.Begin(in)
 			in.release()
 			defer work.End() // also if the handler panics
 			stdhttp.MeasureBody(work, c.Request())

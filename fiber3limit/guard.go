@@ -49,7 +49,7 @@ func measure(load *core.Load) fiber.Handler {
 			return c.Next()
 		}
 		in := acquire(c, &known, cache.of(c))
-		work := adapter.Begin(load, in)
+		work := load.Begin(in)
 		in.release()
 		defer work.End() // also if the handler panics
 		return c.Next()

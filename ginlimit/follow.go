@@ -40,7 +40,7 @@ func follow(c *gin.Context, d *core.Decision) {
 // measure returns middleware by which load measures the handlers behind it.
 func measure(load *core.Load) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		work := adapter.Begin(load, request{c})
+		work := load.Begin(request{c})
 		defer work.End() // also if the handler panics
 		stdhttp.MeasureBody(work, c.Request)
 		c.Writer = &writer{c.Writer, stdhttp.Measuring(work)}

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // Measure returns options of a server by which load measures its handlers, without the time that streams wait for their
@@ -25,12 +24,12 @@ type measurement struct{ load *core.Load }
 
 func (m measurement) unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	call := Call{Method: path(info.FullMethod), Message: message}
-	defer adapter.Begin(m.load, &request{ctx: ctx, call: call, registered: info.Server != nil}).End()
+	defer m.load.Begin(&request{ctx: ctx, call: call, registered: info.Server != nil}).End()
 	return handler(ctx, message)
 }
 
 func (m measurement) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	work := adapter.Begin(m.load, &request{ctx: stream.Context(), call: callOf(info), registered: server != nil})
+	work := m.load.Begin(&request{ctx: stream.Context(), call: callOf(info), registered: server != nil})
 	defer work.End()
 	return handler(server, &measuredStream{stream, work})
 }
@@ -38,7 +37,7 @@ func (m measurement) stream(server any, stream grpc.ServerStream, info *grpc.Str
 // measuredStream notes when it waits for the client.
 type measuredStream struct {
 	grpc.ServerStream
-	work adapter.Work
+	work *core.Work
 }
 
 // RecvMsg implements [grpc.ServerStream].

@@ -147,7 +147,7 @@ func (config Config) allow(g *adapter.Guard) stdhttp.Allow {
 func measure(load *core.Load) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			stdhttp.Measure(adapter.Begin(load, stdhttp.Of(r)), w, r, next)
+			stdhttp.Measure(load.Begin(stdhttp.Of(r)), w, r, next)
 		})
 	}
 }
