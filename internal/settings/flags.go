@@ -83,7 +83,8 @@ func (s *Set) FlagError(err error) error {
 		return err
 	}
 	name, dashed := of.GetSpecifiedName(), func(known string) string { return "--" + known }
-	if short := of.GetSpecifiedShortnames(); len(short) > 1 && short != "help" {
+	short, _, _ := strings.Cut(of.GetSpecifiedShortnames(), "=") // what follows may be a secret
+	if len(short) > 1 {
 		return fmt.Errorf("-%s: flags begin with two dashes: --%s", short, short)
 	}
 	if s.byName[name] != nil {
