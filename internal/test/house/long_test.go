@@ -10,10 +10,9 @@ import (
 
 // reasons say why a function of the product has more than 60 lines.
 var reasons = map[string]string{
-	"cmd/weblimitd/run.go: daemon.loop": "one select over all that can happen to the process: its cases share the state of drain and reload",
-	"core/call.go: limit.ask":           "each request's way through one limit: the order of its steps decides what a client is told",
-	"core/limiter.go: build":            "one step after the other, each of which needs the one before",
-	"core/validate.go: Limit.validate":  "one check after the other, in the order in which users are told",
+	"core/call.go: limit.ask":          "each request's way through one limit: the order of its steps decides what a client is told",
+	"core/limiter.go: build":           "one step after the other, each of which needs the one before",
+	"core/validate.go: Limit.validate": "one check after the other, in the order in which users are told",
 }
 
 // A long function is split along its ideas, or says here why it is easier to read in one piece.
