@@ -54,11 +54,17 @@ func (m *marks) claim(ctx context.Context, key []byte) (first bool, err error) {
 	return false, err
 }
 
-// has reports whether the mark of a key is set.
-func (m *marks) has(ctx context.Context, key []byte) (bool, error) {
+// has reports of which keys the marks are set. The keys differ.
+func (m *marks) has(ctx context.Context, keys ...[]byte) ([]bool, error) {
 	bounded, cancel := context.WithTimeout(ctx, store.DefaultTimeout)
 	defer cancel()
-	results := make([]store.Result, 1)
-	err := m.store.Peek(bounded, []store.Check{{Key: key, Rule: &m.rule, Cost: 1}}, results)
-	return !results[0].Allowed, err
+	checks, results, set := make([]store.Check, len(keys)), make([]store.Result, len(keys)), make([]bool, len(keys))
+	for i, key := range keys {
+		checks[i] = store.Check{Key: key, Rule: &m.rule, Cost: 1}
+	}
+	err := m.store.Peek(bounded, checks, results)
+	for i := range results {
+		set[i] = !results[i].Allowed
+	}
+	return set, err
 }

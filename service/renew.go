@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -12,8 +13,11 @@ import (
 )
 
 // serveRenew keeps a reservation from expiring: the leases of its slots begin anew, and so does the time in which it
-// can be settled. The answer has a token in place of the one that was given, which can't be renewed again: each
-// renewal of one token would take its slots once more. All tokens of a reservation are settled once.
+// can be settled. The answer has a token in place of the one that was given. All tokens of a reservation are settled once.
+//
+// Until the caller renews the new token, it may not have seen the answer, so the one before can be renewed again. That
+// takes slots once more if the first renewal had taken them, and the first ones end with their lease: the store knows
+// them by a time that nobody has seen. Who renews the new token has seen the answer, and the one before is void.
 func (s *Service) serveRenew(e *exchange) error {
 	if err := e.noQuery(); err != nil {
 		return err
@@ -30,15 +34,20 @@ func (s *Service) serveRenew(e *exchange) error {
 	if err != nil {
 		return err
 	}
-	settled, err := s.marks.has(e.context(), settledKey(v))
+	salt := id[:saltSize]
+	set, err := s.marks.has(e.context(), settledKey(v), renewedKey(saltAfter(salt)))
 	switch {
 	case err != nil:
 		return s.storeProblem(err, "Nothing was renewed.")
-	case settled:
+	case set[0]:
 		return &problem{status: http.StatusConflict, pointer: "/reservation", detail: "It was settled before."}
+	case set[1]:
+		return &problem{status: http.StatusConflict, pointer: "/reservation", detail: "It was renewed before, and the reservation of that answer was renewed, too."}
 	}
-	if err := s.claim(e, append([]byte("renewed "), id...), "/reservation", "It was renewed before: the answer had another token."); err != nil {
-		return err
+	if !bytes.Equal(id, v.first) { // there is one before, which this voids, the second time as the first
+		if _, err := s.marks.claim(e.context(), renewedKey(salt)); err != nil {
+			return s.storeProblem(err, "Nothing was renewed.")
+		}
 	}
 	for i := range v.charges {
 		if err := v.charges[i].renew(e.context(), limiters[i]); err != nil {
@@ -46,7 +55,7 @@ func (s *Service) serveRenew(e *exchange) error {
 		}
 	}
 	v.sealed = time.Now()
-	token, err := s.sealed(v)
+	token, err := s.sealed(v, salt)
 	if err != nil {
 		return err
 	}
@@ -54,6 +63,9 @@ func (s *Service) serveRenew(e *exchange) error {
 	e.answer(http.StatusOK)
 	return nil
 }
+
+// renewedKey is the key of the mark that a token with a salt was renewed.
+func renewedKey(salt []byte) []byte { return append([]byte("renewed "), salt...) }
 
 // renew renews the slots among the charges.
 func (of *chargesOf) renew(ctx context.Context, by *core.Limiter) error {

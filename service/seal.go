@@ -17,7 +17,7 @@ import (
 //
 // A sealed text is a salt, a nonce and the text under AES-256-GCM, with a key of its own that
 // HMAC-SHA256 derives from secret and salt: so no number of texts wears a secret out. Under the secret itself,
-// random nonces of 96 bits would be safe for 2^32 texts only.
+// random nonces of 96 bits would be safe for 2^32 texts only. Texts have one salt only if they answer repeats of one renewal.
 type seal struct {
 	secrets atomic.Pointer[[][]byte] // the first seals, all open
 }
@@ -74,11 +74,14 @@ func aead(secret, salt []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// close seals a text.
-func (s *seal) close(text []byte) (string, error) {
+// close seals a text, in place of the one with the salt before if that is not nil.
+func (s *seal) close(text, before []byte) (string, error) {
 	out := make([]byte, saltSize+nonceSize, saltSize+nonceSize+len(text)+16)
 	if _, err := rand.Read(out); err != nil {
 		return "", err
+	}
+	if before != nil {
+		copy(out, saltAfter(before))
 	}
 	with, err := aead((*s.secrets.Load())[0], out[:saltSize])
 	if err != nil {
@@ -86,6 +89,12 @@ func (s *seal) close(text []byte) (string, error) {
 	}
 	out = with.Seal(out, out[saltSize:], text, nil)
 	return base64.RawURLEncoding.EncodeToString(out), nil
+}
+
+// saltAfter returns the salt of the texts that are sealed in place of one with the salt before.
+func saltAfter(before []byte) []byte {
+	sum := sha256.Sum256(append([]byte("weblimit renewal 1\x00"), before...))
+	return sum[:saltSize]
 }
 
 // open returns the text of a sealed one, and its ID, which nobody can choose.

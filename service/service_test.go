@@ -329,7 +329,6 @@ func TestWhatACheckHoldsIsRenewedAndSettledOnce(t *testing.T) {
 	if second.Reservation == "" || second.Reservation == first.Reservation || second.RenewMS != first.RenewMS {
 		t.Errorf("%+v", second)
 	}
-	wantStatus(t, s, http.StatusConflict, "/v1/renew", renew(first.Reservation)) // else it would take another slot each time
 	free := func() bool { return ask(t, s, "/v1/check", body).Allowed }
 	if !free() || free() {
 		t.Error("want one slot of two")

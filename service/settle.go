@@ -32,7 +32,7 @@ func (s *Service) appendReservation(answer []byte, c *call, asks []adapter.Ask, 
 			v.charges = append(v.charges, chargesOf{c.checks[i].policy, asks[i].Held})
 		}
 	}
-	token, err := s.sealed(&v)
+	token, err := s.sealed(&v, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -55,10 +55,10 @@ func (s *Service) appendToken(dst []byte, v *reservation, token string) []byte {
 	return append(dst, '}')
 }
 
-// sealed returns the token of a reservation. If it fails, the caller gets an error and what was charged stays so:
+// sealed returns the token of a reservation, in place of the one with the salt before if that is not nil. If it fails, the caller gets an error and what was charged stays so:
 // nobody has a token to give it back by.
-func (s *Service) sealed(v *reservation) (string, error) {
-	token, err := s.seal.close(v.append(nil))
+func (s *Service) sealed(v *reservation, before []byte) (string, error) {
+	token, err := s.seal.close(v.append(nil), before)
 	if err == nil && len(token) > maxReservation {
 		// Can't be: limits and keys are bounded. What was charged stays charged.
 		err = errors.New("the reservation is too long")

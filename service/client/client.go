@@ -270,8 +270,9 @@ func (c *Client) Refund(ctx context.Context, reservation string) error {
 }
 
 // Renew keeps a reservation from expiring while its work goes on, and begins the leases of its slots anew, after
-// RenewMS of the answer that had it. The answer has a Reservation in its place, and the next RenewMS. It is a [*Problem] of status
-// 409 for a reservation that was settled or renewed before.
+// RenewMS of the answer that had it. The answer has a Reservation in its place, and the next RenewMS. After an error that is
+// no [*Problem], renew the same again. A [*Problem] of status 409 says that it was settled before, or that a Reservation in
+// its place was renewed.
 func (c *Client) Renew(ctx context.Context, reservation string) (a Answer, err error) {
 	if err = c.call(ctx, "/v1/renew", Settlement{Reservation: reservation}, &a); err == nil && a.Reservation == "" {
 		err = c.failure(store.ClassUnknown, errors.New("not an answer of the service: it has no reservation"))

@@ -15,6 +15,7 @@ import (
 type held struct {
 	client *Client
 	token  string
+	in     time.Duration // after which to renew it
 }
 
 var _ adapter.Elsewhere = (*held)(nil)
@@ -50,16 +51,17 @@ func outcomeOf(e *adapter.Ending) *Outcome {
 	return o
 }
 
-// Renew keeps the service from letting go of what it holds. While it does not answer, that is tried again; a token that
-// can't be renewed is the last one, by which the request is settled as long as it has not expired.
+// Renew keeps the service from letting go of what it holds. While it does not answer, that is tried again, so soon that
+// two can fail before a lease ends; a token that can't be renewed is the last one, by which the request is settled as
+// long as it has not expired.
 func (h *held) Renew(ctx context.Context) (again time.Duration) {
 	a, err := h.client.Renew(ctx, h.token)
 	switch failed := (*store.Error)(nil); {
 	case err == nil:
-		h.token = a.Reservation
-		return renewIn(a.RenewMS)
+		h.token, h.in = a.Reservation, renewIn(a.RenewMS)
+		return h.in
 	case errors.As(err, &failed):
-		return later()
+		return min(later(), h.in/2)
 	}
 	return 0
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +64,37 @@ func TestSlotsAreRenewedWhileARequestRuns(t *testing.T) {
 	if other := l.AllowKey(t.Context(), "k", 1); !other.Allowed {
 		t.Error("the slot is not free after the end")
 	}
+}
+
+// A renewal is done again whose answer was lost. The client went on without its slot, and its settlement was lost.
+func TestALostRenewalIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	var renewals, answered atomic.Int64
+	s.instead.Store(func(w http.ResponseWriter, r *http.Request) bool {
+		const again = "X-Again"
+		if r.URL.Path != "/v1/renew" || r.Header.Get(again) != "" {
+			return false
+		}
+		r.Header.Set(again, "1")
+		answer := httptest.NewRecorder()
+		s.Config.Handler.ServeHTTP(answer, r)
+		if renewals.Add(1)%2 == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		if answer.Code == http.StatusOK {
+			answered.Add(1)
+		}
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+		return true
+	})
+	l := limiterOf(t, newClient(t, client.Config{URL: s.URL}), "brief")
+	d := l.AllowKey(t.Context(), "k", 1)
+	wait.Until(t, "renewals go on", func() bool { return answered.Load() >= 3 })
+	d.Settle(core.Outcome{Status: 200})
+	must.OK(t, l.Drain(t.Context()))
+	wait.Until(t, "the slots are free", func() bool { return l.AllowKey(t.Context(), "k", 1).Allowed })
 }
 
 // A cost that no limit has room for, and a request that takes years, are settled as in the process: the service takes

@@ -227,7 +227,8 @@ func (c *Client) verdict(a *Answer) (adapter.Verdict, error) {
 		v.Err = errServiceOutage
 	}
 	if a.Allowed && a.Reservation != "" {
-		v.Held, v.RenewIn = &held{client: c, token: a.Reservation}, renewIn(a.RenewMS)
+		v.RenewIn = renewIn(a.RenewMS)
+		v.Held = &held{client: c, token: a.Reservation, in: v.RenewIn}
 	}
 	for i := range a.Limits {
 		of, to := &a.Limits[i], &v.Results[i]

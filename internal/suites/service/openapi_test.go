@@ -164,7 +164,8 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 	ask("/v1/settle", settled)
 	ask("/v1/checks", `{"checks":[{"policy":"running","key":"h","hold":true},{"policy":"tokens","request":{"values":{"tenant":"acme"}},"hold":true}]}`)
 	held := ask("/v1/check", `{"policy":"estimated","request":{"values":{"tenant":"held"}},"hold":true}`)["reservation"]
-	ask("/v1/renew", fmt.Sprintf(`{"reservation":%q}`, held))
+	renewed := ask("/v1/renew", fmt.Sprintf(`{"reservation":%q}`, held))["reservation"]
+	ask("/v1/renew", fmt.Sprintf(`{"reservation":%q}`, renewed)) // which voids the one before
 	ask("/v1/refund", `{"reservation":"`+reserve()+`"}`)
 	charge := `{"policy":"tokens","request":{"values":{"tenant":"acme"}},"costs":{"tokens":10},"operation":"c"}`
 	ask("/v1/charge", charge)
