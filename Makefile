@@ -103,7 +103,7 @@ servers: ## run the tests of the store on the server that REDIS_SERVER names, su
 	cd internal/suites/prove && go test -count 1 -v -timeout 0 -run '^TestRedis$$' . -for $(FOR)
 
 # What ports tests where int has 32 bits: all that counts, with one adapter.
-NARROW := ./keyfuncs ./core/... ./internal/prefetch ./internal/stdhttp ./inspect ./metrics/... ./nethttp
+NARROW := ./keyfuncs ./core/... ./internal/compose ./internal/prefetch ./internal/stdhttp ./inspect ./metrics/... ./nethttp
 PORTS := linux/arm linux/arm64 darwin/arm64 windows/amd64 freebsd/amd64
 
 ports: ## run the tests of what counts on 386, type-check all modules that users require for PORTS, and build the commands for one

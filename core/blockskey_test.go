@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -19,7 +19,7 @@ func TestABlockUnderAKeyOfBeforeIsAnError(t *testing.T) {
 	by := func(key keyfuncs.Func) core.Config {
 		return core.Config{Store: s, Limits: []core.Limit{core.PerHour(5).By(key).Named("client")}}
 	}
-	var live adapter.Live
+	var live compose.Live
 	l := must.Get(live.Limiter(by(keyfuncs.ClientIP())))(t)
 	l.Allow(keyfuncs.Values{"ip": "192.0.2.7"})
 	must.OK(t, l.Block(t.Context(), "client", "ip:192.0.2.7", time.Minute))

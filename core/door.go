@@ -6,8 +6,8 @@ import (
 	"github.com/weblimit/weblimit/internal/seam"
 )
 
-// What core offers to those who build on it, by package core/adapter, and does not export. The types that
-// both have are instantiated here with those of core.
+// What core offers to those who build on it, by packages core/adapter and internal/compose, and does not export.
+// The types that they share are instantiated here with those of core.
 type (
 	asked    = seam.Ask[Decision, Limiter]
 	making   = seam.Making[Limiter, LimitResult, Reason]

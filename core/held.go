@@ -23,7 +23,7 @@ func hold(q *asked, c *call, peek bool) {
 	}
 }
 
-// settleHeld settles what was held at a time, as the end of its request does: see adapter.Settle.
+// settleHeld settles what was held at a time, as the end of its request does: see compose.Settle.
 func settleHeld(l *Limiter, all []seam.Held, age time.Duration, refund bool, o Outcome) {
 	l = l.now()
 	r := &reservation{limiter: l, store: l.store, shared: l.shared, began: time.Now().Add(-age)}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -32,7 +32,7 @@ func newBlackboard() *blackboard { return &blackboard{values: make(map[string]st
 // writer is a process whose limiter has decided something.
 type writer struct {
 	limiter *core.Limiter
-	live    adapter.Live
+	live    compose.Live
 	config  core.Config
 	ended   atomic.Bool
 	calls   atomic.Int64

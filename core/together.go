@@ -36,7 +36,7 @@ type together struct {
 }
 
 // decideTogether asks questions together, by one call of the store that their limiters share, and decides
-// them all or nothing; see adapter.Together.
+// them all or nothing; see compose.Together.
 func decideTogether(ctx context.Context, how seam.Call, asks []asked) error {
 	t, err := newTogether(ctx, how, asks)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/grpclimit"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // changing has one policy, whose limits a test changes.
 type changing struct {
-	live   adapter.Live
+	live   compose.Live
 	config core.Config
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -23,7 +23,7 @@ func TestALimitWhoseKeyHasChanged(t *testing.T) {
 	by := func(key keyfuncs.Func) core.Config {
 		return core.Config{Store: s, Limits: []core.Limit{core.PerHour(2).By(key).Named("client")}, Observe: in.heavy}
 	}
-	var live adapter.Live
+	var live compose.Live
 	l := must.Get(live.Limiter(by(keyfuncs.ClientIP())))(t)
 	address := keyfuncs.Values{"ip": "192.0.2.7"}
 	for range 4 {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/internal/wholefile"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -160,7 +160,7 @@ func (p *policy) check(at *node, d *document, scratch core.Store, found *problem
 	d.policies[p.name] = p
 	config, err := d.config(core.Config{Store: scratch}, p.name)
 	if err == nil {
-		err = adapter.Validate(config)
+		err = compose.Validate(config)
 	}
 	if err == nil && further != nil {
 		err = further(p.name, slices.Clone(p.limits))

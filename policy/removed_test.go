@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
@@ -29,7 +29,7 @@ func TestRemovedPolicies(t *testing.T) {
 	t.Parallel()
 	store := core.NewMemory()
 	from, set := sourceOf(t, limitsPerHour("a=5", "b=5", "fixed=5"), quiet())
-	settings := adapter.NewSettings(core.Config{Store: store})
+	settings := must.Get(compose.NewSettings(core.Config{Store: store}))(t)
 	settings.Policy(set, "fixed")
 	follow := func(name string) *core.Limiter {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestRemovedPoliciesOfAWrappedSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, set := sourceOf(t, limitsPerHour("a=5", "b=5", "fixed=5"), quiet())
-			settings, policies := adapter.NewSettings(core.Config{Store: core.NewMemory()}), wrapped(set)
+			settings, policies := must.Get(compose.NewSettings(core.Config{Store: core.NewMemory()}))(t), wrapped(set)
 			settings.Policy(policies, "fixed")
 			a, b := must.Get(settings.Follow(policies, "a"))(t), must.Get(settings.Follow(policies, "b"))(t)
 			from.put(limitsPerHour("b=5", "fixed=5"))

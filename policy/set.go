@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 )
 
 // Set holds the policies of a file, and the limiters that were made of them. It is safe for
@@ -19,7 +19,7 @@ import (
 type Set struct {
 	source  Source
 	options Options
-	live    adapter.Live
+	live    compose.Live
 
 	loading chan struct{} // has a place for whoever loads a file and takes it, so that files are taken in order
 	keeping sync.Mutex    // held while Options.Keep is written

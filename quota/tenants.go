@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
@@ -60,12 +60,12 @@ func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
 	if err != nil || tenant.Err() != nil {
 		return limit // core.New says what is wrong with it
 	}
-	limit = adapter.ForStore(limit, func(s core.Store) error { return b.counts(&rule, s) })
+	limit = compose.ForStore(limit, func(s core.Store) error { return b.counts(&rule, s) })
 	if !b.rules.Keeps(&rule) || b.attached != nil {
 		return limit
 	}
 	if err := b.rules.Expect(&rule, tenant.Kind()); err != nil {
-		return adapter.ForStore(limit, func(core.Store) error { return err })
+		return compose.ForStore(limit, func(core.Store) error { return err })
 	}
 	p := &perTenant{book: b, rule: rule, seed: maphash.MakeSeed()}
 	b.tenants.register(p)

@@ -8,6 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 )
 
 // passedOn are the headers that a decision may set, in canonical form, with the spelling in answers.
@@ -36,7 +37,7 @@ func appendVerdict(dst []byte, d *core.Decision, delay time.Duration) []byte {
 
 // appendDecision appends a decision as the fields of an object without braces. It sets the headers in scratch, too, since a
 // decision writes its headers to a map and nowhere else.
-func appendDecision(dst []byte, q *adapter.Ask, scratch adapter.HeaderMap) []byte {
+func appendDecision(dst []byte, q *compose.Ask, scratch adapter.HeaderMap) []byte {
 	d := &q.Decision
 	dst = appendVerdict(dst, d, q.Delay)
 	if b, ok := d.Binding(); ok {
@@ -105,7 +106,7 @@ func appendHeaders(dst []byte, from adapter.HeaderMap) []byte {
 }
 
 // isEstimate reports whether a limit was charged an estimate, of a question that holds what it charges.
-func isEstimate(q *adapter.Ask, limit string) bool {
+func isEstimate(q *compose.Ask, limit string) bool {
 	for i := range q.Held {
 		if q.Held[i].Estimate && q.Held[i].Rule.Name == limit {
 			return true
@@ -179,7 +180,7 @@ func appendPeriod(dst []byte, r *core.LimitResult) []byte {
 
 // appendAnswer appends the answer to a call: that of its check, or those of its checks and what they say
 // together.
-func appendAnswer(dst []byte, c *call, asks []adapter.Ask, headers adapter.HeaderMap) []byte {
+func appendAnswer(dst []byte, c *call, asks []compose.Ask, headers adapter.HeaderMap) []byte {
 	if !c.together {
 		return append(appendDecision(append(dst, '{'), &asks[0], headers), '}')
 	}
@@ -202,7 +203,7 @@ func appendAnswer(dst []byte, c *call, asks []adapter.Ask, headers adapter.Heade
 }
 
 // leading returns the decision that says what becomes of all: the one that denies, if one does, and waits longest.
-func leading(asks []adapter.Ask) *core.Decision {
+func leading(asks []compose.Ask) *core.Decision {
 	first := &asks[0].Decision
 	for i := range asks {
 		if d := &asks[i].Decision; outranks(d, first) {

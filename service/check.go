@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/internal/described"
 	"github.com/weblimit/weblimit/service/internal/strict"
@@ -148,15 +148,15 @@ func (c *call) pointer(at string, i int) string {
 }
 
 // asks makes questions of the checks of a call. pointer is where the call is.
-func (s *Service) asks(ctx context.Context, c *call, pointer string) ([]adapter.Ask, error) {
-	dst := make([]adapter.Ask, 0, len(c.checks))
+func (s *Service) asks(ctx context.Context, c *call, pointer string) ([]compose.Ask, error) {
+	dst := make([]compose.Ask, 0, len(c.checks))
 	for i := range c.checks {
 		of := &c.checks[i]
 		limiter, err := s.limiter(of.policy, c.pointer(pointer, i)+"/policy")
 		if err != nil {
 			return nil, err
 		}
-		q := adapter.Ask{Limiter: limiter, Key: of.key, Cost: of.cost, HasCost: of.hasCost, Costs: of.costs}
+		q := compose.Ask{Limiter: limiter, Key: of.key, Cost: of.cost, HasCost: of.hasCost, Costs: of.costs}
 		if of.request != nil {
 			of.request.Ctx = ctx
 			q.Request, q.Seen = of.request, of.request

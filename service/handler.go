@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/service/internal/strict"
 )
 
@@ -27,7 +28,7 @@ type exchange struct {
 
 	// asks are not used again for another call: the RateLimit field of the response is a part of a
 	// decision, and the server reads it after the handler has returned.
-	asks []adapter.Ask
+	asks []compose.Ask
 }
 
 // calls are the paths that take a POST. openapi.json describes each.
@@ -177,7 +178,7 @@ func (e *exchange) status(byStatus bool, headers adapter.HeaderMap) int {
 }
 
 // decide decides the checks of a call together.
-func (s *Service) decide(ctx context.Context, c *call, asks []adapter.Ask, pointer string, peek, hold bool) error {
+func (s *Service) decide(ctx context.Context, c *call, asks []compose.Ask, pointer string, peek, hold bool) error {
 	for i := range asks {
 		asks[i].Hold = hold || c.hold
 	}
@@ -189,13 +190,13 @@ func (s *Service) decide(ctx context.Context, c *call, asks []adapter.Ask, point
 		return badField(pointer+"/operation", "What is held can't be repeated: if the answer is lost, it stays charged.")
 	}
 	if !peek {
-		return askProblem(c, pointer, adapter.Together(ctx, adapterName, c.timeout, asks))
+		return askProblem(c, pointer, compose.Together(ctx, adapterName, c.timeout, asks))
 	}
 	if c.operation != "" {
 		return badField(pointer+"/operation", "A peek charges nothing that could be repeated.")
 	}
-	err := adapter.PeekTogether(ctx, c.timeout, asks)
-	if bad := (*adapter.AskError)(nil); err != nil && !errors.As(err, &bad) {
+	err := compose.PeekTogether(ctx, c.timeout, asks)
+	if bad := (*compose.AskError)(nil); err != nil && !errors.As(err, &bad) {
 		return s.storeProblem(err, "What would be decided is not known.")
 	}
 	return askProblem(c, pointer, err)
@@ -206,7 +207,7 @@ func askProblem(c *call, pointer string, err error) error {
 	if err == nil {
 		return nil
 	}
-	bad := (*adapter.AskError)(nil)
+	bad := (*compose.AskError)(nil)
 	if !errors.As(err, &bad) {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 )
 
 // reservation is what a call has charged, for a settlement. All of it is in the token that the caller
@@ -23,7 +23,7 @@ type reservation struct {
 // chargesOf are the charges by one policy.
 type chargesOf struct {
 	policy string
-	held   []adapter.Held
+	held   []compose.Held
 }
 
 // reservationFormat is the first byte. Another order of fields needs another: processes of two versions settle
@@ -91,7 +91,7 @@ func (w *writer) text(b []byte) {
 	w.out = append(w.out, b...)
 }
 
-func (w *writer) held(h *adapter.Held) {
+func (w *writer) held(h *compose.Held) {
 	flat := h.Rule.Flat()
 	w.text([]byte(h.Rule.Name))
 	for _, each := range flat.Values {
@@ -141,7 +141,7 @@ func (r *reader) text() []byte {
 	return text
 }
 
-func (r *reader) held() (h adapter.Held, err error) {
+func (r *reader) held() (h compose.Held, err error) {
 	name := string(r.text())
 	var flat store.FlatNumbers
 	for i := range flat.Values {

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/browser"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/service/internal/named"
 )
 
@@ -87,7 +87,7 @@ const bodyTime = 5 * time.Second
 type Service struct {
 	config   Config
 	log      *slog.Logger
-	settings *adapter.Settings
+	settings *compose.Settings
 	limiters *named.Limiters[*core.Limiter]
 	inFlight chan struct{}
 	tokens   [][sha256.Size]byte
@@ -108,7 +108,7 @@ func New(config Config) (*Service, error) {
 	if err := config.complete(); err != nil {
 		return nil, fmt.Errorf("weblimit: service.Config: %w", err)
 	}
-	settings, err := adapter.TrySettings(core.Config{
+	settings, err := compose.NewSettings(core.Config{
 		Store: config.Store, Replicas: config.Replicas, Observe: config.Observe, OnWarning: config.OnWarning, Logger: config.Logger,
 	})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/service/internal/described"
 	"github.com/weblimit/weblimit/service/internal/strict"
 )
@@ -20,7 +20,7 @@ const maxReservation = 32 << 10
 
 // appendReservation adds the token of what was charged to an answer, which is an object: after a reserve, and after
 // a check that holds if something may change until its request has ended.
-func (s *Service) appendReservation(answer []byte, c *call, asks []adapter.Ask, reserve bool) ([]byte, error) {
+func (s *Service) appendReservation(answer []byte, c *call, asks []compose.Ask, reserve bool) ([]byte, error) {
 	wanted := reserve || c.hold && changes(asks)
 	if !wanted || !asks[0].Decision.Allowed {
 		return answer, nil
@@ -41,8 +41,8 @@ func (s *Service) appendReservation(answer []byte, c *call, asks []adapter.Ask, 
 
 // changes reports whether anything may change that was charged: by how the request ends, or since it waits for
 // its turn and may leave.
-func changes(asks []adapter.Ask) bool {
-	return slices.ContainsFunc(asks, func(q adapter.Ask) bool {
+func changes(asks []compose.Ask) bool {
+	return slices.ContainsFunc(asks, func(q compose.Ask) bool {
 		return len(q.Held) > 0 && (q.Unsettled || q.Delay > 0)
 	})
 }
@@ -165,7 +165,7 @@ func (s *Service) settle(e *exchange, refund bool) error {
 	e.out = append(e.out[:0], `{"settled":true,"limits":[`...)
 	for i := range v.charges {
 		held := v.charges[i].held
-		adapter.Settle(limiters[i], held, max(time.Since(v.at), 0), refund, to.outcome) // below 0 if another process's clock is ahead
+		compose.Settle(limiters[i], held, max(time.Since(v.at), 0), refund, to.outcome) // below 0 if another process's clock is ahead
 		for k := range held {
 			e.out = appendSettled(e.out, &held[k], refund)
 		}
@@ -249,7 +249,7 @@ func (s *Service) claim(e *exchange, key []byte, pointer, before string) error {
 }
 
 // appendSettled appends what a limit is charged in the end, as far as that is known now.
-func appendSettled(dst []byte, h *adapter.Held, refund bool) []byte {
+func appendSettled(dst []byte, h *compose.Held, refund bool) []byte {
 	dst = appendInt(appendLimit(dst, h), "reserved", h.Cost)
 	switch {
 	case refund:
@@ -261,7 +261,7 @@ func appendSettled(dst []byte, h *adapter.Held, refund bool) []byte {
 }
 
 // appendLimit begins an object about a limit in an array.
-func appendLimit(dst []byte, h *adapter.Held) []byte {
+func appendLimit(dst []byte, h *compose.Held) []byte {
 	if dst[len(dst)-1] != '[' {
 		dst = append(dst, ',')
 	}
@@ -302,7 +302,7 @@ func (s *Service) serveCharge(e *exchange) error {
 			h.Result.Charged = false
 			e.out = append(appendInt(appendLimit(e.out, h), "charged", h.Spent), '}')
 		}
-		adapter.Settle(e.asks[i].Limiter, held, 0, false, core.Outcome{})
+		compose.Settle(e.asks[i].Limiter, held, 0, false, core.Outcome{})
 	}
 	e.out = append(e.out, "]}"...)
 	e.answer(http.StatusOK)
@@ -311,7 +311,7 @@ func (s *Service) serveCharge(e *exchange) error {
 
 // chargeKey returns the key of a charge that has an operation: the operation, policies and keys. Without
 // the keys, a client whose operation has the ID of another's, such as "1", would be charged nothing.
-func chargeKey(c *call, asks []adapter.Ask, operation string) []byte {
+func chargeKey(c *call, asks []compose.Ask, operation string) []byte {
 	hash := sha256.New()
 	write := func(text []byte) {
 		_, _ = hash.Write(binary.AppendUvarint(nil, uint64(len(text))))

@@ -55,7 +55,7 @@ func (l *Limiter) Reserved(d *core.Decision) bool {
 }
 
 // Limits returns how many results a decision can have, so that an adapter can allocate room
-// for several together with the Context. The limits of a [Live] limiter may be others by the time
+// for several together with the Context. The limits of a policy may be others by the time
 // that it decides: room that is too small costs an allocation, and nothing else.
 func (l *Limiter) Limits() int {
 	if l.facts.Live {

@@ -4,20 +4,25 @@ import (
 	"context"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/compose"
 )
 
 // Shared is what all limiters of an application share: store, bypasses, headers, denials. An adapter's With returns
 // one, or a [SettingsOf], which can do more. M is what enforces limits in its framework, usually middleware. It is safe
 // for concurrent use.
 type Shared[M any] struct {
-	settings *Settings
+	settings *compose.Settings
 	enforce  func(*core.Limiter) M
 }
 
 // NewShared returns the settings of a configuration without Limits, with the adapter's function that enforces what a
 // limiter decides. It panics if the configuration has limits or can never work.
 func NewShared[M any](config core.Config, enforce func(*core.Limiter) M) *Shared[M] {
-	return &Shared[M]{NewSettings(config), enforce}
+	settings, err := compose.NewSettings(config)
+	if err != nil {
+		panic(err)
+	}
+	return &Shared[M]{settings, enforce}
 }
 
 // Limit returns middleware that enforces limits with these settings. The limits of one call are
@@ -28,7 +33,7 @@ func NewShared[M any](config core.Config, enforce func(*core.Limiter) M) *Shared
 // It panics if there is no limit, or one that can never work, such as a limit without By or
 // with the name of another limit of the store. So call it at start-up, not while serving. It also
 // panics as New of the adapter does.
-func (s *Shared[M]) Limit(limits ...core.Limit) M { return s.enforce(s.settings.limiter(limits...)) }
+func (s *Shared[M]) Limit(limits ...core.Limit) M { return s.enforce(s.Limiter(limits...)) }
 
 // Policy returns middleware that enforces the policy of that name, such as one of a policy.Set: its
 // limits, and whatever else it sets instead of these settings. It changes with the policy.
@@ -43,7 +48,7 @@ func (s *Shared[M]) Policy(policies core.Policies, name string) M {
 // [core.Limiter.AllowKey] or [core.Limiter.Unblock]. It counts together with the middleware of
 // equal limits. It panics as Limit does.
 func (s *Shared[M]) Limiter(limits ...core.Limit) *core.Limiter {
-	return s.settings.limiter(limits...)
+	return core.Must(core.New(s.settings.With(limits...)))
 }
 
 // Drain waits until the store knows of everything that requests have settled so far, or until
@@ -94,7 +99,7 @@ func (s *SettingsOf[M, A]) Measure(load *core.Load) M {
 // It also panics for what is settled when a request ends, which a guard does not learn: Estimate,
 // RefundOn and Concurrent; see [core.Limiter.AllowKey] for these. Otherwise it panics as Limit does.
 func (s *SettingsOf[M, A]) Guard(limits ...core.Limit) *GuardOf[A] {
-	g := s.settings.guard(s.functions.Name, limits...)
+	g := newGuard(s.settings.With(limits...), s.functions.Name)
 	return &GuardOf[A]{s.functions.Allow(g), g}
 }
 

@@ -5,5 +5,5 @@ import (
 	"github.com/weblimit/weblimit/internal/seam"
 )
 
-// door is what core offers to this package alone.
+// door is what core offers to this package and to internal/compose.
 var door = seam.Enter[core.Config, core.Decision, core.Header, core.Limit, core.Limiter, core.LimitResult, core.Outcome, core.Reason]()

@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -12,11 +13,10 @@ type Guard struct {
 	name    string
 }
 
-// guard returns a guard of these limits for an adapter of that name.
-func (s *Settings) guard(name string, limits ...core.Limit) *Guard {
-	config := s.config
-	config.Limits = limits
-	return &Guard{core.Must(door.New(config, making{Keyless: true})), name}
+// newGuard returns a guard of config.Limits for an adapter of that name.
+func newGuard(config core.Config, name string) *Guard {
+	keyless := seam.Making[core.Limiter, core.LimitResult, core.Reason]{Keyless: true}
+	return &Guard{core.Must(door.New(config, keyless)), name}
 }
 
 // Decide decides for a key and cost as [core.Limiter.AllowKey] does, within the request r.

@@ -1,6 +1,6 @@
-// Package seam passes from core to core/adapter what those who build on core need and users do not: so it
-// need not be exported from core, where it would stand among the names that users read. It also holds the
-// types that both have. It knows neither package: types of core are parameters here, and both packages
+// Package seam passes from core to core/adapter and internal/compose what those who build on core need and users
+// do not: so it need not be exported from core, where it would stand among the names that users read. It also
+// holds the types that they share. It knows none of these packages: types of core are parameters here, and they
 // instantiate them by aliases.
 package seam
 
@@ -12,7 +12,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Door is what core offers to core/adapter alone, with the types of core in the order of their names.
+// Door is what core offers to core/adapter and internal/compose alone, with the types of core in the order of their names.
 type Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason any] struct {
 	Deciding[Decision, Limiter, LimitResult, Outcome]
 	Following[Decision, Header]
@@ -79,7 +79,7 @@ type Facts struct {
 	Settles bool       // some decisions reserve something
 }
 
-// door is the one Door, a pointer. It is set before any function of core/adapter runs, and never changes.
+// door is the one Door, a pointer. It is set before any function of those packages runs, and never changes.
 var door any
 
 // Open is called by core when it is initialized.

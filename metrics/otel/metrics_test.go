@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -321,7 +321,7 @@ func TestNewFails(t *testing.T) {
 func TestPolicyVersions(t *testing.T) {
 	t.Parallel()
 	seen := newSDK(t, weblimitotel.Config{})
-	var live adapter.Live
+	var live compose.Live
 	l := must.Get(live.Limiter(core.Config{
 		Store: core.NewMemory(), Observe: seen, Version: "v1#0a", Limits: []core.Limit{core.PerMinute(1).By(keyfuncs.Everyone()).Named("user")},
 	}))(t)

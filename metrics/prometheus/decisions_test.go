@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -202,7 +202,7 @@ func TestPolicyInfo(t *testing.T) {
 	config := func(version string) core.Config {
 		return core.Config{Store: store, Observe: observer, Version: version, Limits: []core.Limit{perUser(core.PerHour(3))}}
 	}
-	var live adapter.Live
+	var live compose.Live
 	l := must.Get(live.Limiter(config("v1")))(t)
 	wantValues(t, registry, []string{"weblimit_policy_info"}, `policy_info{version="v1"} 1`)
 	must.OK(t, live.Replace(config("v2")))

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -31,7 +31,7 @@ func published(t *testing.T, heavy *Tracker) *Limit {
 func TestKeysOfALimitWhosePolicyChanges(t *testing.T) {
 	t.Parallel()
 	s, heavy := core.NewMemory(), newTracker(Config{Instance: "node"})
-	var live adapter.Live
+	var live compose.Live
 	l := must.Get(live.Limiter(byKey(s, heavy, keyfuncs.ClientIP())))(t)
 	l.Allow(keyfuncs.Values{"ip": "192.0.2.7"})
 	check.All(t, "at first", []any{published(t, heavy).Keys, published(t, heavy).KeysBefore == nil}, "ip", true)

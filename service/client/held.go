@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/service/internal/described"
 )
 
@@ -18,11 +18,11 @@ type held struct {
 	in     time.Duration // after which to renew it
 }
 
-var _ adapter.Elsewhere = (*held)(nil)
+var _ compose.Elsewhere = (*held)(nil)
 
 // Settle tells the service how the request ended. An answer that it was settled before is that to an earlier call, whose
 // own answer was lost.
-func (h *held) Settle(ctx context.Context, e adapter.Ending) error {
+func (h *held) Settle(ctx context.Context, e compose.Ending) error {
 	var err error
 	if e.Refund {
 		err = h.client.Refund(ctx, h.token)
@@ -39,7 +39,7 @@ func (h *held) Settle(ctx context.Context, e adapter.Ending) error {
 }
 
 // outcomeOf returns an outcome as the service takes it. Times are rounded so that a failure is the client's in doubt.
-func outcomeOf(e *adapter.Ending) *Outcome {
+func outcomeOf(e *compose.Ending) *Outcome {
 	taken := func(d time.Duration) int64 { return min(max(d, 0), described.MaxTime).Milliseconds() }
 	o := &Outcome{
 		Canceled: e.Canceled, TimedOut: e.TimedOut, Panicked: e.Panicked,

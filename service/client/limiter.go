@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/internal/described"
 )
@@ -59,7 +59,7 @@ func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error)
 	} else {
 		of.timeout = config.Timeout
 	}
-	return adapter.NewRemote(config, of.decide)
+	return compose.NewRemote(config, of.decide)
 }
 
 // limitsBeside returns the limits that decide in an outage, by the store of a fallback if it has one.
@@ -83,13 +83,13 @@ type policy struct {
 }
 
 // decide asks the service a question of a limiter.
-func (p *policy) decide(ctx context.Context, q adapter.Question) (adapter.Verdict, error) {
+func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdict, error) {
 	c, check := p.client, Check{Policy: p.name}
 	if q.Request != nil {
 		check.Request = c.describe(q.Request)
 	} else {
 		if q.Cost < 0 || q.Cost > described.MaxCost {
-			return adapter.Verdict{Reason: core.ReasonInvalidCost}, nil
+			return compose.Verdict{Reason: core.ReasonInvalidCost}, nil
 		}
 		check.Key, check.Cost = q.Key, &q.Cost
 	}
@@ -108,7 +108,7 @@ func (p *policy) decide(ctx context.Context, q adapter.Question) (adapter.Verdic
 		if v, is := refused(err, &q); is {
 			return v, nil
 		}
-		return adapter.Verdict{}, err
+		return compose.Verdict{}, err
 	}
 	return c.verdict(&a)
 }
@@ -210,12 +210,12 @@ var reasons = func() map[string]core.Reason {
 var errServiceOutage = errors.New("weblimit: the store of the service did not answer it")
 
 // verdict returns an answer as a limiter takes it.
-func (c *Client) verdict(a *Answer) (adapter.Verdict, error) {
+func (c *Client) verdict(a *Answer) (compose.Verdict, error) {
 	reason, ok := reasons[a.Reason]
 	if !ok {
-		return adapter.Verdict{}, c.failure(store.ClassUnknown, errors.New("an answer without a reason that this version knows"))
+		return compose.Verdict{}, c.failure(store.ClassUnknown, errors.New("an answer without a reason that this version knows"))
 	}
-	v := adapter.Verdict{
+	v := compose.Verdict{
 		Allowed: a.Allowed, Reason: reason, RetryAfter: millis(a.RetryAfterMS), Delay: millis(a.DelayMS),
 		What: a.Missing + a.Ambiguous, Challenge: a.Headers["WWW-Authenticate"], Version: a.Version,
 		Results: make([]core.LimitResult, len(a.Limits)),

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/service/internal/described"
 )
 
@@ -67,17 +67,17 @@ func (r *Request) odd() error {
 
 // refused returns the verdict on a check that the service has refused, or would have, for what it says;
 // or false for other errors, such as an unknown policy, which are outages.
-func refused(err error, q *adapter.Question) (adapter.Verdict, bool) {
+func refused(err error, q *compose.Question) (compose.Verdict, bool) {
 	odd, problem := (*oddRequest)(nil), (*Problem)(nil)
 	switch {
 	case errors.As(err, &odd):
 	case errors.As(err, &problem) && (problem.Status == http.StatusBadRequest || problem.Status == http.StatusRequestEntityTooLarge || problem.Status == http.StatusUnprocessableEntity):
 		odd = &oddRequest{"form that the rate limiter can read"}
 	default:
-		return adapter.Verdict{}, false
+		return compose.Verdict{}, false
 	}
 	if q.Request == nil {
-		return adapter.Verdict{Reason: core.ReasonAmbiguousKey, What: "key that the rate limiter can read"}, true
+		return compose.Verdict{Reason: core.ReasonAmbiguousKey, What: "key that the rate limiter can read"}, true
 	}
-	return adapter.Verdict{Reason: core.ReasonAmbiguousKey, What: odd.want}, true
+	return compose.Verdict{Reason: core.ReasonAmbiguousKey, What: odd.want}, true
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -38,11 +38,11 @@ type question struct {
 	snapshot *snapshot
 	request  *rls.RateLimitRequest
 	asked    []asked         // by descriptor
-	asks     []adapter.Entry // what the store is asked, by what is taken
+	asks     []compose.Entry // what the store is asked, by what is taken
 	rules    []*rule         // of asks
 	results  []core.Result   // of asks; with AnyOf and in shadow mode, too
 	known    []bool          // of asks: whether there is a result
-	back     []adapter.Entry // what is given back
+	back     []compose.Entry // what is given back
 	returned []core.Result   // of back; nil if it is not known whether they were
 	decision core.Decision   // on asks
 }
@@ -164,7 +164,7 @@ func (q *question) ask(a *asked) {
 			return
 		}
 	}
-	ask := adapter.Entry{Limit: a.rule.place, Rule: a.rule.numbers, Key: a.key, Cost: cost, AnyOf: a.rule.quota || config.Quota, Spent: spent}
+	ask := compose.Entry{Limit: a.rule.place, Rule: a.rule.numbers, Key: a.key, Cost: cost, AnyOf: a.rule.quota || config.Quota, Spent: spent}
 	a.place = len(*to)
 	*to = append(*to, ask)
 	if !a.negative {
@@ -174,7 +174,7 @@ func (q *question) ask(a *asked) {
 
 // decide asks the store. Its error is an outage, if that is to be one.
 func (q *question) decide(ctx context.Context) error {
-	how := adapter.How{Apart: q.server.config.Independent, Timeout: timeLeft(ctx)}
+	how := compose.How{Apart: q.server.config.Independent, Timeout: timeLeft(ctx)}
 	if how.Timeout < 0 {
 		return status.Error(codes.DeadlineExceeded, "the caller's deadline has passed")
 	}

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/internal/wholefile"
 	"github.com/weblimit/weblimit/policy"
@@ -45,7 +45,7 @@ type Server struct {
 // snapshot is what decides: a request is decided by one, from begin to end.
 type snapshot struct {
 	rules   *rules
-	catalog *adapter.Catalog
+	catalog *compose.Catalog
 	hash    hash
 }
 
@@ -179,7 +179,7 @@ func (s *Server) snapshot(files []policy.File, found hash, before *snapshot) (*s
 	}
 	next := &snapshot{rules: made, hash: found}
 	if before == nil {
-		next.catalog, err = adapter.NewCatalog(s.config.core(made.limits, found.version()))
+		next.catalog, err = compose.NewCatalog(s.config.core(made.limits, found.version()))
 	} else {
 		next.catalog, err = before.catalog.Next(s.config.core(made.limits, found.version()))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/internal/named"
 )
@@ -87,7 +88,7 @@ func New(config Config) (*Gateway, error) {
 	}
 	// The gateway has found the client, and X-Forwarded-For, which policies see, says the same.
 	config.Limiter.Silence = append(slices.Clone(config.Limiter.Silence), "WL001", "WL012", "WL014")
-	settings, err := adapter.TrySettings(config.Limiter)
+	settings, err := compose.NewSettings(config.Limiter)
 	if err != nil {
 		return nil, &store.ConfigError{Path: "gateway: Config.Limiter", Err: err}
 	}

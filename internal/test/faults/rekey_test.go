@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -45,7 +45,7 @@ func TestAKeyThatChangesUnderLoad(t *testing.T) {
 			config := func(s core.Store, by string) core.Config {
 				return core.Config{Store: s, Version: by, Timeout: time.Minute, Limits: []core.Limit{core.PerDay(quota).FixedWindow().By(keys[by]).Named("client")}}
 			}
-			var live adapter.Live
+			var live compose.Live
 			one := must.Get(live.Limiter(config(follows, "ip")))(t)
 			other := must.Get(core.New(config(stays, "ip")))(t)
 			granted := map[string]*atomic.Int64{}

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // oneLive has one policy, whose limiter changes while it serves.
 type oneLive struct {
-	live   adapter.Live
+	live   compose.Live
 	config core.Config // of the settings
 	limits []core.Limit
 }

@@ -6,14 +6,14 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/compose"
 )
 
 // Limiters are limiters by the name of their policy. Each is made when it is first asked for, and let go
 // once its policy is removed. T is what its owner makes of it. Limiters are safe for concurrent use.
 type Limiters[T any] struct {
-	settings *adapter.Settings
+	settings *compose.Settings
 	policies core.Policies
 	ready    func(*core.Limiter) (T, error)
 
@@ -28,7 +28,7 @@ type entry[T any] struct {
 }
 
 // New returns Limiters by policies, which have everything else of settings. ready may refuse a limiter.
-func New[T any](settings *adapter.Settings, policies core.Policies, ready func(*core.Limiter) (T, error)) *Limiters[T] {
+func New[T any](settings *compose.Settings, policies core.Policies, ready func(*core.Limiter) (T, error)) *Limiters[T] {
 	return &Limiters[T]{settings: settings, policies: policies, ready: ready}
 }
 

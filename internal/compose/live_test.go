@@ -1,4 +1,4 @@
-package adapter_test
+package compose_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -35,7 +35,7 @@ func TestLiveLimitersChangeTogether(t *testing.T) {
 	t.Parallel()
 	store, seen := core.NewMemory(), new(counting)
 	fixed := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{perHour("fixed", 3)}}))
-	var live adapter.Live
+	var live compose.Live
 	config := func(version string, limits ...core.Limit) core.Config {
 		return core.Config{Store: store, Limits: limits, Version: version, Observe: seen}
 	}
@@ -84,7 +84,7 @@ func TestLiveLimitersChangeTogether(t *testing.T) {
 // it measures the heap.
 func TestReloadUnderLoad(t *testing.T) {
 	store := core.NewMemory()
-	var live adapter.Live
+	var live compose.Live
 	config := func(n int64) core.Config {
 		return core.Config{Store: store, Version: fmt.Sprint(n), Limits: []core.Limit{
 			perHour("a", 1e9+n).Wait(time.Millisecond), perHour("b", 1e9+n), core.Per(1e9+n, time.Hour).FixedWindow().By(keyfuncs.Everyone()).Named(fmt.Sprint("c", n)),
@@ -147,7 +147,7 @@ func TestReloadUnderLoad(t *testing.T) {
 // BenchmarkLive compares a limiter with one that can change.
 func BenchmarkLive(b *testing.B) {
 	config := core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerSecond(1e9).By(keyfuncs.Everyone())}}
-	live, err := new(adapter.Live).Limiter(core.Config{Store: core.NewMemory(), Limits: config.Limits})
+	live, err := new(compose.Live).Limiter(core.Config{Store: core.NewMemory(), Limits: config.Limits})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestARaisedLimitLetsRequestsPassThoseThatWait(t *testing.T) {
 		config := func(limit core.Limit) core.Config {
 			return core.Config{Store: store, MaxWaitingPerKey: 2, Limits: []core.Limit{limit.By(keyfuncs.Everyone()).Named("queue")}}
 		}
-		var live adapter.Live
+		var live compose.Live
 		l := must.Get(live.Limiter(config(core.PerMinute(1).LeakyBucket(time.Hour))))(t)
 		must.Equal(t, "the first", l.AllowKey(t.Context(), "all", 1).Allowed, true)
 		var all sync.WaitGroup

@@ -1,4 +1,4 @@
-package adapter_test
+package compose_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -36,13 +36,13 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 	a := limiter(t, store, user, core.PerHour(100).By(keyfuncs.Everyone()).Named("all"))
 	b := limiter(t, store, user, core.PerHour(2).By(keyfuncs.Tenant("tenant")).Named("tenant"))
 	values := keyfuncs.Values{"user": "ann", "tenant": "acme"}
-	ask := func() []adapter.Ask {
-		return []adapter.Ask{{Limiter: a, Request: values}, {Limiter: b, Request: values}}
+	ask := func() []compose.Ask {
+		return []compose.Ask{{Limiter: a, Request: values}, {Limiter: b, Request: values}}
 	}
 	ctx := context.Background()
 	for i := range 3 {
 		asks, before := ask(), store.takes
-		must.OK(t, adapter.Together(ctx, "test", 0, asks))
+		must.OK(t, compose.Together(ctx, "test", 0, asks))
 		must.Equal(t, "calls of the store, with those before", store.takes, before+1)
 		check.Equal(t, fmt.Sprintf("number %d", i+1), [2]bool{asks[0].Decision.Allowed, asks[1].Decision.Allowed}, [2]bool{i < 2, i < 2})
 		if i < 2 {
@@ -53,8 +53,8 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 		}
 		check.Equal(t, "the one that does not fit", asks[1].Decision.Reason, core.ReasonLimitExceeded)
 	}
-	asks := []adapter.Ask{{Limiter: a, Request: values}}
-	must.OK(t, adapter.PeekTogether(ctx, 0, asks))
+	asks := []compose.Ask{{Limiter: a, Request: values}}
+	must.OK(t, compose.PeekTogether(ctx, 0, asks))
 	// Twice two questions, each of which charges the user: four of seven are used, by sums.
 	for _, r := range asks[0].Decision.Results() {
 		check.Equal(t, r.Rule.Name+": remaining", r.Remaining, map[string]int64{"user": 3, "all": 98}[r.Rule.Name])
@@ -65,20 +65,20 @@ func TestTogetherLetsExemptQuestionsPass(t *testing.T) {
 	t.Parallel()
 	exempt := keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("user") == "root" })
 	l := core.Must(core.New(core.Config{Store: core.NewMemory(), Bypass: []keyfuncs.Condition{exempt}, Limits: []core.Limit{core.PerHour(1).By(keyfuncs.User("user"))}}))
-	root, ann := adapter.Ask{Limiter: l, Request: keyfuncs.Values{"user": "root"}}, adapter.Ask{Limiter: l, Request: keyfuncs.Values{"user": "ann"}}
+	root, ann := compose.Ask{Limiter: l, Request: keyfuncs.Values{"user": "root"}}, compose.Ask{Limiter: l, Request: keyfuncs.Values{"user": "ann"}}
 	for i, c := range []struct {
-		asks []adapter.Ask
+		asks []compose.Ask
 		want []core.Reason
 	}{
-		{[]adapter.Ask{root}, []core.Reason{core.ReasonBypassed}},
-		{[]adapter.Ask{root, root}, []core.Reason{core.ReasonBypassed, core.ReasonBypassed}},
-		{[]adapter.Ask{root, ann}, []core.Reason{core.ReasonBypassed, core.ReasonWithinLimit}},
-		{[]adapter.Ask{root, ann}, []core.Reason{core.ReasonDeniedTogether, core.ReasonLimitExceeded}},
+		{[]compose.Ask{root}, []core.Reason{core.ReasonBypassed}},
+		{[]compose.Ask{root, root}, []core.Reason{core.ReasonBypassed, core.ReasonBypassed}},
+		{[]compose.Ask{root, ann}, []core.Reason{core.ReasonBypassed, core.ReasonWithinLimit}},
+		{[]compose.Ask{root, ann}, []core.Reason{core.ReasonDeniedTogether, core.ReasonLimitExceeded}},
 	} {
 		for _, peek := range []bool{true, false} {
-			err := adapter.PeekTogether(context.Background(), 0, c.asks)
+			err := compose.PeekTogether(context.Background(), 0, c.asks)
 			if !peek {
-				err = adapter.Together(context.Background(), "test", 0, c.asks)
+				err = compose.Together(context.Background(), "test", 0, c.asks)
 			}
 			for k := range c.asks {
 				if d := &c.asks[k].Decision; err != nil || d.Reason != c.want[k] || d.Allowed == (i == 3) {
@@ -99,26 +99,26 @@ func TestTogetherRefusesWhatItCanNotSum(t *testing.T) {
 		return core.Limit{}
 	}
 	l := limiter(t, store, core.PerHour(5).By(keyfuncs.User("user")).Named("user").Tiers(plan))
-	asks := []adapter.Ask{
+	asks := []compose.Ask{
 		{Limiter: l, Request: keyfuncs.Values{"user": "ann"}},
 		{Limiter: l, Request: keyfuncs.Values{"user": "ann", "plan": "pro"}},
 	}
-	check.Fails(t, "one key with different numbers", adapter.Together(context.Background(), "test", 0, asks), `"user"`)
+	check.Fails(t, "one key with different numbers", compose.Together(context.Background(), "test", 0, asks), `"user"`)
 	other := limiter(t, core.NewMemory(), core.PerHour(5).By(keyfuncs.User("user")))
 	asks[1].Limiter = other
-	if err := adapter.Together(context.Background(), "test", 0, asks); err == nil {
+	if err := compose.Together(context.Background(), "test", 0, asks); err == nil {
 		t.Error("limiters of different stores")
 	}
-	asks = []adapter.Ask{{Limiter: l, Key: "user:ann", Costs: map[string]int64{"usr": 1}}}
-	check.Fails(t, "a cost for a limit that is none", adapter.Together(context.Background(), "test", 0, asks), "usr")
+	asks = []compose.Ask{{Limiter: l, Key: "user:ann", Costs: map[string]int64{"usr": 1}}}
+	check.Fails(t, "a cost for a limit that is none", compose.Together(context.Background(), "test", 0, asks), "usr")
 }
 
 func TestOperationsAreChargedOnce(t *testing.T) {
 	t.Parallel()
 	l := limiter(t, core.NewMemory(), core.PerHour(5).By(keyfuncs.User("user")).Named("a"), core.PerDay(9).By(keyfuncs.User("user")).Named("b"))
 	for range 7 {
-		asks := []adapter.Ask{{Limiter: l, Key: "user:ann", Operation: []byte("op-1")}}
-		must.OK(t, adapter.Together(context.Background(), "test", 0, asks))
+		asks := []compose.Ask{{Limiter: l, Key: "user:ann", Operation: []byte("op-1")}}
+		must.OK(t, compose.Together(context.Background(), "test", 0, asks))
 		if d := asks[0].Decision; !d.Allowed || d.Results()[0].Remaining != 4 {
 			t.Fatalf("%v, %d remain", d, d.Results()[0].Remaining)
 		}
@@ -150,21 +150,21 @@ func TestHeldChargesAreSettledLater(t *testing.T) {
 		{"more", 500, true, false, [3]int64{98, 380, 3}},
 		{"unknown", 0, false, false, [3]int64{97, 80, 3}},
 	} {
-		asks := []adapter.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 300}, Hold: true}}
-		must.OK(t, adapter.Together(ctx, "test", 0, asks))
+		asks := []compose.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 300}, Hold: true}}
+		must.OK(t, compose.Together(ctx, "test", 0, asks))
 		held := asks[0].Held
 		if len(held) != 3 || !held[1].Given || held[0].Estimate {
 			t.Fatalf("held: %+v", held)
 		}
 		held[1].Told, held[1].Spent = c.told, c.spent
-		adapter.Settle(l, held, 0, c.refund, core.Outcome{Status: 200})
+		compose.Settle(l, held, 0, c.refund, core.Outcome{Status: 200})
 		check.Equal(t, c.name+": remaining", remain(), c.want)
 	}
-	asks := []adapter.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 80}, Hold: true}}
-	if err := adapter.Together(ctx, "test", 0, asks); err != nil || !asks[0].Decision.Allowed {
+	asks := []compose.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 80}, Hold: true}}
+	if err := compose.Together(ctx, "test", 0, asks); err != nil || !asks[0].Decision.Allowed {
 		t.Fatal(err, asks[0].Decision.Reason)
 	}
-	adapter.Settle(l, asks[0].Held, 0, true, core.Outcome{})
+	compose.Settle(l, asks[0].Held, 0, true, core.Outcome{})
 	check.Equal(t, "refunded: remaining", remain(), [3]int64{97, 80, 3})
 }
 
@@ -182,12 +182,12 @@ func TestTogetherInAnOutage(t *testing.T) {
 	b := limiter(t, store, core.PerHour(5).By(keyfuncs.User("user")).Named("b").OnOutage(core.Deny))
 	values := keyfuncs.Values{"user": "ann"}
 	for range 20 {
-		asks := []adapter.Ask{{Limiter: a, Request: values}, {Limiter: b, Request: values}}
-		must.OK(t, adapter.Together(context.Background(), "test", 0, asks))
+		asks := []compose.Ask{{Limiter: a, Request: values}, {Limiter: b, Request: values}}
+		must.OK(t, compose.Together(context.Background(), "test", 0, asks))
 		must.Equal(t, "reasons", [2]core.Reason{asks[0].Decision.Reason, asks[1].Decision.Reason}, [2]core.Reason{core.ReasonDeniedTogether, core.ReasonOutageDenied})
 	}
-	asks := []adapter.Ask{{Limiter: a, Request: values}}
-	must.OK(t, adapter.Together(context.Background(), "test", 0, asks))
+	asks := []compose.Ask{{Limiter: a, Request: values}}
+	must.OK(t, compose.Together(context.Background(), "test", 0, asks))
 	check.Equal(t, "alone", asks[0].Decision.Reason, core.ReasonOutageLocal)
 	check.Equal(t, "remaining", asks[0].Decision.Results()[0].Remaining, 4)
 }
@@ -209,7 +209,7 @@ func TestABoundEndsWithItsCall(t *testing.T) {
 	store := &bounds{Store: core.NewMemory()}
 	l := must.Get(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{core.PerHour(1000).By(keyfuncs.Everyone())}}))(t)
 	for range 100 {
-		must.OK(t, adapter.Together(t.Context(), "test", time.Second, []adapter.Ask{{Limiter: l, Key: "k"}}))
+		must.OK(t, compose.Together(t.Context(), "test", time.Second, []compose.Ask{{Limiter: l, Key: "k"}}))
 		before := time.Now()
 		l.AllowKey(t.Context(), "k", 1)
 		if bound := store.ends.Sub(before); bound < time.Minute {

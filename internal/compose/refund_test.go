@@ -1,10 +1,10 @@
-package adapter_test
+package compose_test
 
 import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -28,7 +28,7 @@ func TestARefundUnderOlderNumbersMintsNothing(t *testing.T) {
 		"as it was":       {core.PerDay(1000), core.PerDay(1000), 100, 1000},
 	} {
 		store := core.NewMemory()
-		var live adapter.Live
+		var live compose.Live
 		l := must.Get(live.Limiter(of(c.from, store)))(t)
 		begun := make([]core.Decision, 900)
 		for i := range begun {

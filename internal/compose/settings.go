@@ -1,4 +1,4 @@
-package adapter
+package compose
 
 import (
 	"context"
@@ -7,24 +7,15 @@ import (
 )
 
 // Settings is a configuration that the limiters of an application share, each with limits of
-// its own: what is shared by a [Shared], and by services that follow policies. It is safe for concurrent use.
+// its own: what is shared by those of an adapter, and by services that follow policies. It is safe for concurrent use.
 type Settings struct {
 	config core.Config
 	drain  func(context.Context) error
 }
 
-// NewSettings returns the settings of a configuration without Limits. It panics if the configuration
-// has limits or can never work.
-func NewSettings(config core.Config) *Settings {
-	s, err := TrySettings(config)
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
-
-// TrySettings is [NewSettings] that returns an error instead of a panic.
-func TrySettings(config core.Config) (*Settings, error) {
+// NewSettings returns the settings of a configuration without Limits, or an error if it has limits or can never
+// work.
+func NewSettings(config core.Config) (*Settings, error) {
 	s := &Settings{config: config.Clone()} // each limiter reads it again
 	drain, err := door.Share(&s.config)
 	if err != nil {
@@ -34,11 +25,11 @@ func TrySettings(config core.Config) (*Settings, error) {
 	return s, nil
 }
 
-// limiter returns a limiter of these limits. It panics where [core.New] returns an error.
-func (s *Settings) limiter(limits ...core.Limit) *core.Limiter {
+// With returns the configuration of a limiter of these limits.
+func (s *Settings) With(limits ...core.Limit) core.Config {
 	config := s.config
 	config.Limits = limits
-	return core.Must(core.New(config))
+	return config
 }
 
 // Policy returns the limiter that policies make of these settings for a policy of that name. It

@@ -1,4 +1,4 @@
-package adapter_test
+package compose_test
 
 import (
 	"context"
@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // catalogOf is a catalog of limits per hour, by their number of units.
-func catalogOf(t *testing.T, store core.Store, observer core.Observer, units ...int64) *adapter.Catalog {
+func catalogOf(t *testing.T, store core.Store, observer core.Observer, units ...int64) *compose.Catalog {
 	t.Helper()
-	return must.Get(adapter.NewCatalog(core.Config{Store: store, Observe: observer, Limits: hourly(units...)}))(t)
+	return must.Get(compose.NewCatalog(core.Config{Store: store, Observe: observer, Limits: hourly(units...)}))(t)
 }
 
 func hourly(units ...int64) (all []core.Limit) {
@@ -26,14 +26,14 @@ func hourly(units ...int64) (all []core.Limit) {
 	return all
 }
 
-func asks(all ...adapter.Entry) []adapter.Entry { return all }
+func asks(all ...compose.Entry) []compose.Entry { return all }
 
-func askOf(limit int, key string, cost int64) adapter.Entry {
-	return adapter.Entry{Limit: limit, Key: []byte(key), Cost: cost}
+func askOf(limit int, key string, cost int64) compose.Entry {
+	return compose.Entry{Limit: limit, Key: []byte(key), Cost: cost}
 }
 
 // decided returns whether a call is allowed, and what each limit has left, or -1 if it denies.
-func decided(c *adapter.Catalog, how adapter.How, all []adapter.Entry) (bool, []int64) {
+func decided(c *compose.Catalog, how compose.How, all []compose.Entry) (bool, []int64) {
 	var d core.Decision
 	c.Decide(context.Background(), how, all, &d)
 	var left []int64
@@ -46,7 +46,7 @@ func decided(c *adapter.Catalog, how adapter.How, all []adapter.Entry) (bool, []
 	return d.Allowed, left
 }
 
-func wantDecided(t *testing.T, c *adapter.Catalog, how adapter.How, all []adapter.Entry, allowed bool, left ...int64) {
+func wantDecided(t *testing.T, c *compose.Catalog, how compose.How, all []compose.Entry, allowed bool, left ...int64) {
 	t.Helper()
 	got, have := decided(c, how, all)
 	check.All(t, fmt.Sprint(all, ": allowed and left"), []any{got, have}, allowed, left)
@@ -55,14 +55,14 @@ func wantDecided(t *testing.T, c *adapter.Catalog, how adapter.How, all []adapte
 func TestCatalogDecidesTogether(t *testing.T) {
 	t.Parallel()
 	c := catalogOf(t, core.NewMemory(), nil, 5, 2, 100)
-	together := adapter.How{}
+	together := compose.How{}
 	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(1, "a", 1)), true, 4, 1)
 	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(0, "b", 1)), true, 3, 4) // one limit, two keys
 	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(1, "a", 2)), false, 3, -1)
 	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(1, "a", 1)), true, 2, 0)
 	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(1, "a", 0)), false, 2, -1) // a cost of 0 asks for room
 	wantDecided(t, c, together, asks(askOf(0, "a", 2)), true, 0)                        // which was given back
-	wantDecided(t, c, adapter.How{Apart: true}, asks(askOf(2, "a", 1), askOf(1, "a", 1)), false, 99, -1)
+	wantDecided(t, c, compose.How{Apart: true}, asks(askOf(2, "a", 1), askOf(1, "a", 1)), false, 99, -1)
 	wantDecided(t, c, together, asks(askOf(2, "a", 1)), true, 98)
 }
 
@@ -71,10 +71,10 @@ func TestCatalogAlternatives(t *testing.T) {
 	c := catalogOf(t, core.NewMemory(), nil, 100, 1, 2)
 	all := asks(askOf(0, "a", 1), askOf(1, "a", 1), askOf(2, "a", 1))
 	all[1].AnyOf, all[2].AnyOf = true, true
-	wantDecided(t, c, adapter.How{}, all, true, 99, 0, 1)
-	wantDecided(t, c, adapter.How{}, all, true, 98, -1, 0)
-	wantDecided(t, c, adapter.How{}, all, false, 98, -1, -1) // what the first was charged is given back
-	wantDecided(t, c, adapter.How{}, asks(askOf(0, "a", 1)), true, 97)
+	wantDecided(t, c, compose.How{}, all, true, 99, 0, 1)
+	wantDecided(t, c, compose.How{}, all, true, 98, -1, 0)
+	wantDecided(t, c, compose.How{}, all, false, 98, -1, -1) // what the first was charged is given back
+	wantDecided(t, c, compose.How{}, asks(askOf(0, "a", 1)), true, 97)
 }
 
 func TestCatalogSpent(t *testing.T) {
@@ -82,9 +82,9 @@ func TestCatalogSpent(t *testing.T) {
 	c := catalogOf(t, core.NewMemory(), nil, 100, 10)
 	all := asks(askOf(0, "a", 50), askOf(1, "a", 50))
 	all[0].Spent, all[1].Spent = true, true
-	wantDecided(t, c, adapter.How{}, all, false, 50, -1)
-	wantDecided(t, c, adapter.How{}, asks(askOf(0, "a", 1)), true, 49)
-	wantDecided(t, c, adapter.How{}, asks(askOf(1, "a", 0)), false, -1)
+	wantDecided(t, c, compose.How{}, all, false, 50, -1)
+	wantDecided(t, c, compose.How{}, asks(askOf(0, "a", 1)), true, 49)
+	wantDecided(t, c, compose.How{}, asks(askOf(1, "a", 0)), false, -1)
 }
 
 // Spent units are charged where nothing is denied, too: if another alternative has room, or the limit is
@@ -93,13 +93,13 @@ func TestCatalogSpentWithoutADenial(t *testing.T) {
 	t.Parallel()
 	limits := hourly(3, 1000, 3)
 	limits[2] = limits[2].Shadow()
-	c := must.Get(adapter.NewCatalog(core.Config{Store: core.NewMemory(), Limits: limits}))(t)
-	spent := func(limit int, anyOf bool) adapter.Entry {
+	c := must.Get(compose.NewCatalog(core.Config{Store: core.NewMemory(), Limits: limits}))(t)
+	spent := func(limit int, anyOf bool) compose.Entry {
 		e := askOf(limit, "a", 5)
 		e.Spent, e.AnyOf = true, anyOf
 		return e
 	}
-	for _, how := range []adapter.How{{}, {Apart: true}} {
+	for _, how := range []compose.How{{}, {Apart: true}} {
 		wantDecided(t, c, how, asks(spent(0, true), spent(1, true), spent(2, false)), true, -1, 995, -1)
 		for _, i := range []int{0, 2} {
 			wantDecided(t, c, how, asks(askOf(i, "a", 0)), i == 2, -1) // nothing remains
@@ -114,17 +114,17 @@ func TestCatalogSpentWithoutADenial(t *testing.T) {
 	// Units that are not spent are charged nothing where they do not fit.
 	all := asks(askOf(0, "b", 5), askOf(1, "b", 5), askOf(2, "b", 5))
 	all[0].AnyOf, all[1].AnyOf = true, true
-	wantDecided(t, c, adapter.How{}, all, true, -1, 995, -1)
-	wantDecided(t, c, adapter.How{}, asks(askOf(0, "b", 3)), true, 0)
-	wantDecided(t, c, adapter.How{}, asks(askOf(2, "b", 3)), true, 0)
+	wantDecided(t, c, compose.How{}, all, true, -1, 995, -1)
+	wantDecided(t, c, compose.How{}, asks(askOf(0, "b", 3)), true, 0)
+	wantDecided(t, c, compose.How{}, asks(askOf(2, "b", 3)), true, 0)
 }
 
 func TestCatalogGivesBack(t *testing.T) {
 	t.Parallel()
 	c := catalogOf(t, core.NewMemory(), nil, 10)
-	wantDecided(t, c, adapter.How{}, asks(askOf(0, "a", 4)), true, 6)
+	wantDecided(t, c, compose.How{}, asks(askOf(0, "a", 4)), true, 6)
 	for _, want := range []int64{9, 10} { // never beyond
-		results, err := c.GiveBack(t.Context(), adapter.How{}, asks(askOf(0, "a", 3)))
+		results, err := c.GiveBack(t.Context(), compose.How{}, asks(askOf(0, "a", 3)))
 		check.OK(t, err)
 		check.Equal(t, "left after what was given back", results[0].Remaining, want)
 	}
@@ -149,11 +149,11 @@ func TestCatalogInAnOutage(t *testing.T) {
 	c := catalogOf(t, brokenStore{memory}, nil, 100, 1, 2)
 	all := asks(askOf(0, "a", 1), askOf(1, "a", 1), askOf(2, "a", 1))
 	all[1].AnyOf, all[2].AnyOf = true, true
-	wantDecided(t, c, adapter.How{}, all, true, 99, 0, 1)
-	wantDecided(t, c, adapter.How{}, all, true, 98, -1, 0)
-	wantDecided(t, c, adapter.How{}, all, false, 98, -1, -1)
-	wantDecided(t, c, adapter.How{Apart: true}, asks(askOf(0, "b", 1), askOf(1, "a", 1)), false, 99, -1)
-	if _, err := c.GiveBack(t.Context(), adapter.How{}, all); err == nil {
+	wantDecided(t, c, compose.How{}, all, true, 99, 0, 1)
+	wantDecided(t, c, compose.How{}, all, true, 98, -1, 0)
+	wantDecided(t, c, compose.How{}, all, false, 98, -1, -1)
+	wantDecided(t, c, compose.How{Apart: true}, asks(askOf(0, "b", 1), askOf(1, "a", 1)), false, 99, -1)
+	if _, err := c.GiveBack(t.Context(), compose.How{}, all); err == nil {
 		t.Error("GiveBack hides that the store is out")
 	}
 }
@@ -178,8 +178,8 @@ func TestCatalogIsObserved(t *testing.T) {
 	t.Parallel()
 	seen := new(seenKeys)
 	c := catalogOf(t, core.NewMemory(), seen, 5, 5)
-	decided(c, adapter.How{}, asks(askOf(0, "a", 1), askOf(0, "b", 1), askOf(1, "a", 1)))
-	_, _ = c.GiveBack(t.Context(), adapter.How{}, asks(askOf(0, "c", 1)))
+	decided(c, compose.How{}, asks(askOf(0, "a", 1), askOf(0, "b", 1), askOf(1, "a", 1)))
+	_, _ = c.GiveBack(t.Context(), compose.How{}, asks(askOf(0, "c", 1)))
 	check.Equal(t, "keys", fmt.Sprint(seen.keys), "[a b a c-1]")
 }
 
@@ -187,9 +187,9 @@ func TestNextCatalog(t *testing.T) {
 	t.Parallel()
 	memory := core.NewMemory()
 	before := catalogOf(t, memory, nil, 5)
-	wantDecided(t, before, adapter.How{}, asks(askOf(0, "a", 3)), true, 2)
+	wantDecided(t, before, compose.How{}, asks(askOf(0, "a", 3)), true, 2)
 	after := must.Get(before.Next(core.Config{Store: memory, Limits: hourly(10, 20)}))(t)
-	wantDecided(t, after, adapter.How{}, asks(askOf(0, "a", 1), askOf(1, "a", 1)), true, 6, 19)
+	wantDecided(t, after, compose.How{}, asks(askOf(0, "a", 1), askOf(1, "a", 1)), true, 6, 19)
 	if _, err := after.Next(core.Config{Store: core.NewMemory()}); err == nil {
 		t.Error("a catalog has changed its store")
 	}
@@ -198,7 +198,7 @@ func TestNextCatalog(t *testing.T) {
 	}
 	if empty, err := after.Next(core.Config{Store: memory}); err != nil {
 		t.Error(err)
-	} else if allowed, _ := decided(empty, adapter.How{}, nil); !allowed {
+	} else if allowed, _ := decided(empty, compose.How{}, nil); !allowed {
 		t.Error("nothing denies")
 	}
 }
@@ -214,7 +214,7 @@ func TestCatalogOfManyLimits(t *testing.T) {
 	own := must.Get(core.PerHour(3).FixedWindow().Named("limit-9999").Rule())(t)
 	ask := askOf(9999, "\x00 odd {key}", 1)
 	ask.Rule = &own
-	wantDecided(t, c, adapter.How{}, asks(ask), true, 2)
+	wantDecided(t, c, compose.How{}, asks(ask), true, 2)
 }
 
 func make10k() []int64 {
