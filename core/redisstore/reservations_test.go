@@ -158,11 +158,19 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, redistest.Start(t))
 	var refuses atomic.Bool
+	var dialed atomic.Int64
 	client := proxy.ClientWith(t, &redis.Options{Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if refuses.Load() { // a proxy accepts and closes, and then a request may have been sent
 			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 		}
-		return new(net.Dialer).DialContext(ctx, network, addr)
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		for n := dialed.Add(1); proxy.Connections() < n; {
+			time.Sleep(time.Millisecond) // until it is accepted, which nothing tells: Refuse can't close it before that
+		}
+		return conn, nil
 	}})
 	refuse := func(on bool) {
 		refuses.Store(on)
