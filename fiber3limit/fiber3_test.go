@@ -2,6 +2,7 @@ package fiber3limit_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"github.com/weblimit/weblimit/fiber3limit"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -67,7 +69,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 // A handler that has timed out still uses c in a goroutine of its own.
 func TestTheTimeoutMiddleware(t *testing.T) {
 	t.Parallel()
-	end := make(chan struct{})
+	timedOut, end := make(chan struct{}), make(chan struct{})
 	seen := make(chan core.Outcome, 1)
 	app := fiber.New()
 	app.Use(fiber3limit.Limit(core.NewMemory(), core.PerHour(9).By(keyfuncs.Route()).RefundOn(func(o core.Outcome) bool {
@@ -75,14 +77,92 @@ func TestTheTimeoutMiddleware(t *testing.T) {
 		return false
 	})))
 	app.Use("/slow", timeout.New(func(c fiber.Ctx) error {
-		<-c.Context().Done()
+		<-timedOut // a handler that returned at the deadline could be in time
 		defer close(end)
 		return c.Next() // changes the route of c, which the limiter must not read by now
-	}, timeout.Config{Timeout: 5 * time.Millisecond}))
+	}, timeout.Config{Timeout: 5 * time.Millisecond, OnTimeout: func(fiber.Ctx) error {
+		close(timedOut)
+		return fiber.ErrRequestTimeout
+	}}))
 	res := ask(app, "GET", "/slow")
 	<-end
 	if o := <-seen; !o.TimedOut || o.Status != fiber.StatusRequestTimeout || res.StatusCode != o.Status {
 		t.Errorf("%d, %+v", res.StatusCode, o)
+	}
+}
+
+// A handler inside the time-out middleware may return in the instant of its deadline. The middleware then answers
+// that it has timed out, and fasthttp drops the request. It is settled all the same, and once.
+func TestTheTimeoutMiddlewareAroundTheLimiter(t *testing.T) {
+	t.Parallel()
+	unavailable := func(c fiber.Ctx) error { return c.SendStatus(fiber.StatusServiceUnavailable) }
+	const inTime, inTheInstant, later = 0, 1, 2
+	for name, tt := range map[string]struct {
+		returns   int
+		onTimeout fiber.Handler
+		status    int
+		outcome   core.Outcome
+	}{
+		"in time":                       {inTime, unavailable, 200, core.Outcome{Status: 200}},
+		"in the instant":                {inTheInstant, nil, 408, core.Outcome{TimedOut: true, Status: 408}},
+		"in the instant, and OnTimeout": {inTheInstant, unavailable, 503, core.Outcome{TimedOut: true, Status: 408}}, // which runs at the same time
+		"later":                         {later, nil, 408, core.Outcome{TimedOut: true, Status: 408}},
+		"later, and OnTimeout":          {later, unavailable, 503, core.Outcome{TimedOut: true, Status: 503}},
+	} {
+		deadline, answered := &passing{context.Background(), make(chan struct{})}, make(chan struct{})
+		pass := func(now int) {
+			if tt.returns == now {
+				close(deadline.passed)
+				<-answered
+			}
+		}
+		slot := fiber3limit.Limit(core.NewMemory(), core.Concurrent(1).By(keyfuncs.Everyone()))
+		seen := make(chan core.Outcome, 2)
+		app := fiber.New()
+		app.Get("/next", slot, hello)
+		app.Use(func(c fiber.Ctx) error {
+			c.SetContext(deadline)
+			return c.Next()
+		})
+		app.Use(timeout.New(func(c fiber.Ctx) error {
+			err := c.Next()
+			pass(inTheInstant) // the limiter has returned
+			return err
+		}, timeout.Config{Timeout: time.Hour, OnTimeout: tt.onTimeout}))
+		app.Use(slot, fiber3limit.Limit(core.NewMemory(), core.PerHour(9).By(keyfuncs.Everyone()).RefundOn(func(o core.Outcome) bool {
+			seen <- o
+			return false
+		})))
+		app.Get("/", func(fiber.Ctx) error {
+			pass(later)
+			return nil
+		})
+		check.Equal(t, name+": status", ask(app, "GET", "/").StatusCode, tt.status)
+		close(answered)
+		wait.Until(t, name+": the request is settled", func() bool { return len(seen) > 0 })
+		o := <-seen
+		o.Duration = 0
+		check.Equal(t, name+": outcome", o, tt.outcome)
+		wait.Until(t, name+": the slot is free", func() bool { return ask(app, "GET", "/next").StatusCode == fiber.StatusOK })
+		check.Equal(t, name+": further settlements", len(seen), 0)
+	}
+}
+
+// passing is a context whose deadline passes when a test says so.
+type passing struct {
+	context.Context
+	passed chan struct{}
+}
+
+func (*passing) Deadline() (time.Time, bool) { return time.Now(), true }
+func (p *passing) Done() <-chan struct{}     { return p.passed }
+
+func (p *passing) Err() error {
+	select {
+	case <-p.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
 	}
 }
 

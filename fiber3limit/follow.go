@@ -28,7 +28,9 @@ func follow(c fiber.Ctx, d *core.Decision) error {
 		return err
 	}
 	routed := isRouted(c)
+	watch := watchFor(c, &f, o)
 	ctx.SetUserValue(d, fiberhttp.OnClose(func() { // the response is not reused yet
+		watch.End()
 		o.Status, o.Hijacked = ctx.Response.StatusCode(), ctx.Hijacked()
 		if !routed && isForgotten(&ctx.Response) {
 			o.Status, o.Canceled = fiber.StatusBadRequest, true

@@ -8,6 +8,7 @@ import (
 	"github.com/gofiber/fiber/v3"
 	"github.com/valyala/fasthttp"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/fiberhttp"
 )
 
@@ -22,6 +23,19 @@ const replacesRoutes = true
 
 // isAbandoned reports whether a handler may still use c after the middleware around it has answered.
 func isAbandoned(c fiber.Ctx) bool { return c.IsAbandoned() }
+
+// watchFor settles a request whose handler has returned with outcome o if the time-out middleware around
+// the limiter abandons it all the same: it answered, and could not see both at once. What OnTimeout wrote is then
+// still being written, so the status is the usual one.
+func watchFor(c fiber.Ctx, f *fiberhttp.Following, o core.Outcome) *fiberhttp.Watch {
+	ctx := c.RequestCtx()
+	o.TimedOut, o.Canceled, o.Status = true, false, fiber.StatusRequestTimeout
+	return fiberhttp.NewWatch(f.Context, func() bool {
+		// Before the watch ends c may serve another request, which has another RequestCtx. Only when c is
+		// abandoned does nobody change it at the same time.
+		return c.IsAbandoned() && c.RequestCtx() == ctx
+	}, func() { f.Settle(o) })
+}
 
 // isRouted reports whether a route has answered.
 func isRouted(c fiber.Ctx) bool { return c.Matched() }

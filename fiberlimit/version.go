@@ -6,6 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/fiberhttp"
 )
 
@@ -20,6 +21,9 @@ const replacesRoutes = false
 
 // isAbandoned reports whether a handler may still use c after the middleware around it has answered.
 func isAbandoned(*fiber.Ctx) bool { return false }
+
+// watchFor returns no watch: the time-out middleware of Fiber 2 abandons no request that ends by itself.
+func watchFor(*fiber.Ctx, *fiberhttp.Following, core.Outcome) *fiberhttp.Watch { return nil }
 
 // isRouted reports whether a route has answered.
 func isRouted(*fiber.Ctx) bool { return true }
