@@ -68,14 +68,17 @@ func (f *flusher) run(ctx context.Context) {
 // left behind.
 func (f *flusher) present(ctx context.Context) {
 	b := f.book
-	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
+	// Not even the end of the book calls it back: PostgreSQL may do it all the same, after the book has left, and others
+	// would then look for what a process has left behind that wrote everything.
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.config.Timeout)
 	asked := time.Now()
 	gone, clock, err := b.ledger.Present(within, b.process, b.rules.Names(), lostAfter)
 	cancel()
+	if ctx.Err() != nil {
+		return
+	}
 	if err != nil {
-		if ctx.Err() == nil {
-			b.health.failed(asked, err)
-		}
+		b.health.failed(asked, err)
 		return
 	}
 	b.health.answered()

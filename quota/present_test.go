@@ -95,3 +95,37 @@ func TestAProcessThatWritesSeldomIsThere(t *testing.T) {
 		}
 	})
 }
+
+// leaving is a ledger that takes a second to note that a process is there, and notes what it has been asked.
+type leaving struct {
+	ledger.Ledger
+	asked []string
+}
+
+func (l *leaving) Present(ctx context.Context, process string, limits []string, lostAfter time.Duration) ([]string, time.Time, error) {
+	select {
+	case <-ctx.Done():
+		l.asked = append(l.asked, "present, called back")
+		return nil, time.Time{}, ctx.Err()
+	case <-time.After(time.Second):
+	}
+	l.asked = append(l.asked, "present")
+	return l.Ledger.Present(ctx, process, limits, lostAfter)
+}
+
+func (l *leaving) Leave(ctx context.Context, processes ...string) error {
+	l.asked = append(l.asked, "leave")
+	return l.Ledger.Leave(ctx, processes...)
+}
+
+// A book that is closed leaves after it has said for the last time that it is there, or others look for it.
+func TestABookLeavesLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &leaving{Ledger: memledger.New(defaultLevels)}
+		b := bookOn(t, l, Config{Store: fresh()})
+		synctest.Wait() // it says that it is there
+		closeBook(t, b)
+		check.Slices(t, "asked", l.asked, []string{"present", "leave"})
+	})
+}
