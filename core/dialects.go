@@ -2,6 +2,8 @@ package core
 
 import (
 	"fmt"
+	"net/textproto"
+	"slices"
 	"strconv"
 	"time"
 
@@ -43,19 +45,93 @@ const (
 	// Responses without a calendar limit don't have it, and neither have those of an outage.
 	XQuota
 
-	allHeaders = Draft11 | Draft07 | Draft03 | XRateLimit | XRateLimitDelta | XQuota
+	allHeaders Headers = 1<<len(dialects) - 1
 )
 
+// dialect is what the rest of the package knows of a dialect; [Decision.setSingle] writes it.
+type dialect struct {
+	name   string   // of its constant
+	fields []string // as its draft, or those who send them, spell them
+
+	// binding is true if its fields are about the limit that binds and no other, so that a denial by
+	// another limiter removes them.
+	binding bool
+}
+
+// dialects has a row for each dialect, by the bit of Headers. Two that have a field in common exclude each other.
+var dialects = [...]dialect{
+	{name: "Draft11", fields: []string{"RateLimit", "RateLimit-Policy"}},
+	{name: "Draft07", fields: []string{"RateLimit", "RateLimit-Policy"}, binding: true},
+	{name: "Draft03", fields: []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}, binding: true},
+	{name: "XRateLimit", fields: []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}, binding: true},
+	{name: "XRateLimitDelta", fields: []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"}, binding: true},
+	{name: "XQuota", fields: []string{"X-Quota-Limit", "X-Quota-Remaining", "X-Quota-Reset"}},
+}
+
+// dialectNames are the texts of the bits of Headers.
+var dialectNames = func() (names []string) {
+	for _, d := range dialects {
+		names = append(names, d.name)
+	}
+	return names
+}()
+
 func (h Headers) validate() error {
-	switch {
-	case h&^allHeaders != 0:
+	if h&^allHeaders != 0 {
 		return configError("Headers", "has an unknown dialect")
-	case h&Draft11 != 0 && h&Draft07 != 0:
-		return configError("Headers", "can't have both Draft11 and Draft07: their fields have the same names")
-	case h&XRateLimit != 0 && h&XRateLimitDelta != 0:
-		return configError("Headers", "can't have both XRateLimit and XRateLimitDelta: their fields have the same names")
+	}
+	owner := map[string]string{} // the dialect that has a field
+	for i, d := range dialects {
+		if h&(1<<i) == 0 {
+			continue
+		}
+		for _, field := range d.fields {
+			if other := owner[field]; other != "" {
+				return configError("Headers", "can't have both "+other+" and "+d.name+": their fields have the same names")
+			}
+			owner[field] = d.name
+		}
 	}
 	return nil
+}
+
+// exposed are the names of all fields that limiters write, as they are spelled.
+var exposed = func() (all []string) {
+	for i, d := range dialects {
+		if Headers(1<<i) == XQuota {
+			all = append(all, "X-RateLimit-Warning") // where lists for CORS have always had it
+		}
+		for _, field := range d.fields {
+			if !slices.Contains(all, field) {
+				all = append(all, field)
+			}
+		}
+	}
+	return append(all, headerRetryAfter, "WWW-Authenticate")
+}()
+
+// ExposeHeaders returns the names of all headers that a limiter may set. A service
+// whose headers are read by web pages of another origin lists them in
+// Access-Control-Expose-Headers.
+func ExposeHeaders() []string { return slices.Clone(exposed) }
+
+// singles are the canonical names of the fields that may be about a single limit. Those that Draft11 has, too,
+// are so only if Draft07 has written them.
+var singles = func() map[string]bool {
+	all := map[string]bool{headerWarning: true}
+	for _, d := range dialects {
+		for _, field := range d.fields {
+			if d.binding {
+				all[textproto.CanonicalMIMEHeaderKey(field)] = true
+			}
+		}
+	}
+	return all
+}()
+
+// isSingle reports whether a field is about one limit.
+func isSingle(name string, draft07 bool) bool {
+	return singles[name] && (draft07 || name != headerLimit && name != headerPolicy)
 }
 
 func configError(field, problem string) error {

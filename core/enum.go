@@ -12,7 +12,6 @@ var (
 	outages      = []string{Local: "Local", Allow: "Allow", Deny: "Deny"}
 	missingKeys  = []string{ShareBucket: "ShareBucket", DenyRequest: "DenyRequest", SkipLimit: "SkipLimit"}
 	headersWhens = []string{Always: "Always", NearLimit: "NearLimit", OnDenial: "OnDenial", Never: "Never"}
-	dialectNames = []string{"Draft11", "Draft07", "Draft03", "XRateLimit", "XRateLimitDelta", "XQuota"} // by the bit of Headers
 )
 
 // textOf returns the text of a value, or one with its number.

@@ -17,20 +17,20 @@ import (
 func TestLogsHaveWordsInJSON(t *testing.T) {
 	t.Parallel()
 	for want, value := range map[string]any{
-		"cached denial":       core.ReasonCachedDenial,
-		"unknown reason":      core.Reason(200),
-		"Deny":                core.Deny,
-		"OutageAction(9)":     core.OutageAction(9),
-		"SkipLimit":           core.SkipLimit,
-		"NearLimit":           core.NearLimit,
-		"Draft11|XRateLimit":  core.XRateLimit | core.Draft11,
-		"Draft03|Headers(64)": core.Draft03 | 64,
-		"breaker opened":      core.EventBreakerOpened,
-		"token bucket":        store.TokenBucket,
-		"month":               store.CalendarMonth,
-		"unknown":             keyfuncs.Unknown,
-		"ambiguous":           keyfuncs.Ambiguous,
-		"breaker open":        store.ClassOpen,
+		"cached denial":        core.ReasonCachedDenial,
+		"unknown reason":       core.Reason(200),
+		"Deny":                 core.Deny,
+		"OutageAction(9)":      core.OutageAction(9),
+		"SkipLimit":            core.SkipLimit,
+		"NearLimit":            core.NearLimit,
+		"Draft11|XRateLimit":   core.XRateLimit | core.Draft11,
+		"Draft03|Headers(128)": core.Draft03 | 128,
+		"breaker opened":       core.EventBreakerOpened,
+		"token bucket":         store.TokenBucket,
+		"month":                store.CalendarMonth,
+		"unknown":              keyfuncs.Unknown,
+		"ambiguous":            keyfuncs.Ambiguous,
+		"breaker open":         store.ClassOpen,
 	} {
 		var out bytes.Buffer
 		slog.New(slog.NewJSONHandler(&out, nil)).Info("", "value", value)

@@ -75,17 +75,6 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 	return style
 }
 
-// ExposeHeaders returns the names of all headers that a limiter may set. A service
-// whose headers are read by web pages of another origin lists them in
-// Access-Control-Expose-Headers.
-func ExposeHeaders() []string {
-	return []string{
-		"RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
-		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Warning",
-		"X-Quota-Limit", "X-Quota-Remaining", "X-Quota-Reset", "Retry-After", "WWW-Authenticate",
-	}
-}
-
 // SetHeaders writes the rate limit headers of a response: the limits in the dialects of
 // Config.Headers, the warning of [Limit.WarnAt] or [Limit.Soft], Retry-After on a
 // denial, and WWW-Authenticate where a credential is missing. Call it before the handler writes.
@@ -173,30 +162,12 @@ func removeSingle(h Header) {
 			}
 		}
 	} else if r, ok := h.(interface{ Del(name string) }); ok {
-		for _, name := range names {
+		for name := range singles {
 			if isSingle(name, draft07) {
 				r.Del(name)
 			}
 		}
 	}
-}
-
-// names are the canonical forms of those of ExposeHeaders that may be about a single limit.
-var names = [...]string{
-	headerLimit, headerPolicy, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
-	"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", headerWarning,
-}
-
-// isSingle reports whether a field is about one limit.
-func isSingle(name string, draft07 bool) bool {
-	switch name {
-	case "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
-		"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", headerWarning:
-		return true
-	case headerLimit, headerPolicy:
-		return draft07
-	}
-	return false
 }
 
 // asked reports whether the store was asked, so that there are results to show.

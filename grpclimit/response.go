@@ -2,6 +2,7 @@ package grpclimit
 
 import (
 	"context"
+	"net/textproto"
 	"strings"
 	"sync"
 
@@ -95,7 +96,7 @@ var lowered = func() map[string]string {
 	names := map[string]string{}
 	for _, name := range core.ExposeHeaders() {
 		l := strings.ToLower(name)
-		names[name], names[strings.ReplaceAll(name, "RateLimit", "Ratelimit")] = l, l
+		names[name], names[textproto.CanonicalMIMEHeaderKey(name)] = l, l
 	}
 	return names
 }()

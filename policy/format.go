@@ -184,7 +184,7 @@ var settings = []field{
 	{name: "client_ip", of: clientIP, doc: "How the address of a client is found. Defaults to the peer of the connection, or to that of the file."},
 	{name: "key_secret", of: reference, doc: "Where a secret is kept under which all keys are hashed, as ${env:NAME} or ${file:/path}. Keys that were counted without it begin anew."},
 	{name: "bypass", of: &list{of: condition, most: 100}, doc: "Requests for which one of these holds are not limited. Those of the application hold, too."},
-	{name: "headers", of: &list{of: &text{words: dialects, what: "a dialect"}, most: 6, unique: true}, doc: "The dialects of the rate limit headers. Defaults to draft11."},
+	{name: "headers", of: &list{of: &text{words: dialects, what: "a dialect"}, most: len(dialects), unique: true}, doc: "The dialects of the rate limit headers. Defaults to draft11."},
 	{name: "headers_when", of: &text{words: headersWhens, what: "when"}, doc: "Which responses have these headers: always, near_limit, on_denial or never. Defaults to always."},
 	{name: "missing_key", of: &object{some: true, fields: []field{
 		{name: "status", of: &integer{400, 499}, doc: "The status. Defaults to 401 where a credential is missing, and to 400 elsewhere."},

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"strings"
+	"unicode"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
@@ -13,10 +14,29 @@ var (
 	missingKeys  = []string{core.ShareBucket: "share", core.DenyRequest: "deny", core.SkipLimit: "skip"}
 	outages      = []string{core.Local: "local", core.Allow: "allow", core.Deny: "deny"}
 	headersWhens = []string{core.Always: "always", core.NearLimit: "near_limit", core.OnDenial: "on_denial", core.Never: "never"}
-	dialects     = []string{"draft11", "draft07", "draft03", "x_ratelimit", "x_ratelimit_delta", "x_quota"} // by the bit of core.Headers
+	dialects     = dialectWords() // by the bit of core.Headers
 	refundWords  = []string{"server_errors", "failures", "successes", "canceled"}
 	refunds      = []func(core.Outcome) bool{core.ServerErrors, core.Failures, core.Successes, core.Canceled}
 )
+
+// dialectWords returns the words for the dialects of headers: what core calls them, such as x_ratelimit for XRateLimit.
+func dialectWords() (words []string) {
+	for dialect := core.Headers(1); dialect != 0; dialect <<= 1 {
+		name := dialect.String()
+		if strings.Contains(name, "(") {
+			break // core has no further one
+		}
+		var word strings.Builder
+		for i, r := range strings.ReplaceAll(name, "RateLimit", "Ratelimit") { // which is one word
+			if i > 0 && unicode.IsUpper(r) {
+				word.WriteByte('_')
+			}
+			word.WriteRune(unicode.ToLower(r))
+		}
+		words = append(words, word.String())
+	}
+	return words
+}
 
 // unprefixed returns the text of an error of core or keyfuncs without what the message says anyway.
 func unprefixed(err error) string {

@@ -1,20 +1,27 @@
 package fiberhttp
 
-// written are the beginnings of all response headers that core.Decision.SetHeaders writes or reads.
-var written = [...]string{"Ratelimit", "Retry-After", "X-Ratelimit", "X-Quota", "Www-Authenticate"}
+import "github.com/weblimit/weblimit/core"
 
-// IsWritten reports whether a response header may be one that limiters write. A response without any
+// written are all response headers that core.Decision.SetHeaders writes or reads, by their length.
+var written = func() (all [][]string) {
+	for _, name := range core.ExposeHeaders() {
+		for len(all) <= len(name) {
+			all = append(all, nil)
+		}
+		all[len(name)] = append(all[len(name)], name)
+	}
+	return all
+}()
+
+// IsWritten reports whether a response header is one that limiters write. A response without any
 // need not be asked for each of them.
 func IsWritten(name []byte) bool {
-	if len(name) < len("X-Quota") {
+	if len(name) >= len(written) {
 		return false
 	}
-	switch lower(name[0]) {
-	case 'r', 'x', 'w':
-		for _, begin := range written {
-			if len(name) >= len(begin) && equalFold(name[:len(begin)], begin) {
-				return true
-			}
+	for _, other := range written[len(name)] {
+		if equalFold(name, other) {
+			return true
 		}
 	}
 	return false
