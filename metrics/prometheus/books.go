@@ -104,10 +104,6 @@ func newBookMetrics(desc func(name, help string, by ...string) *prometheus.Desc)
 	}
 }
 
-func (m *bookMetrics) descs() []*prometheus.Desc {
-	return []*prometheus.Desc{m.accounts, m.unwritten, m.units, m.differences, m.delivered, m.notices, m.sent, m.exports}
-}
-
 // ledgerCauses are those of quota.Cause. Their series are there before anything is found, so that the
 // first one is an increase.
 var ledgerCauses = [...]string{"not flushed", "forked", "forgotten", "behind", "ahead", "unknown key", "unknown limit"}

@@ -46,6 +46,8 @@
 //	notices_pending{channel}                       notices that wait, the same for all processes
 //	exports_sent_total{export}                     increments of usage that a receiver has accepted
 //	exports_pending{export}                        increments that it does not have, the same for all processes
+//	policy_info{version}                           limiters that decide by this version of a configuration
+//	policy_refused                                 limiters whose changed policy file was refused
 //	buckets                                        buckets in the memory of this process
 //	top_denied_per_minute                          see Config.TopDenied
 //	series_capped_total{limit}                     decisions counted with the route "other"

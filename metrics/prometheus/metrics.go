@@ -4,6 +4,9 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // metrics are the names, labels and help of all metrics, and those whose values client_golang keeps.
 type metrics struct {
+	kept   []prometheus.Collector // those whose values client_golang keeps
+	others []*prometheus.Desc     // those whose values this package tells when it is asked
+
 	decisions      *prometheus.CounterVec
 	results        *prometheus.CounterVec
 	near           *prometheus.CounterVec
@@ -36,13 +39,19 @@ type metrics struct {
 }
 
 func newMetrics(namespace string, labels prometheus.Labels) metrics {
+	var kept []prometheus.Collector
+	var others []*prometheus.Desc
 	counter := func(name, help string, by ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: labels}, by)
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: labels}, by)
+		kept = append(kept, c)
+		return c
 	}
 	other := func(name, help string, by ...string) *prometheus.Desc {
-		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, by, labels)
+		d := prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, by, labels)
+		others = append(others, d)
+		return d
 	}
-	return metrics{
+	m := metrics{
 		decisions:      counter("decisions_total", "Decisions, by the limit that each is due to.", "limit", "route", "decision", "reason"),
 		results:        counter("limit_results_total", "What each limit said to each request that it applied to. Limits in shadow mode say would_be_denied.", "limit", "route", "result"),
 		near:           counter("near_limit_total", "Requests that a limit allowed and that left a client less than a fifth of the burst.", "limit"),
@@ -73,19 +82,6 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		books:          newBookMetrics(other),
 		topDenied:      other("top_denied_per_minute", "Denials of the client that was denied most in the last minute."),
 	}
-}
-
-// collectors returns the metrics whose values client_golang keeps.
-func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{
-		m.decisions, m.results, m.near, m.capped, m.errors, m.breakerOpened, m.outages, m.slow, m.settlements, m.settledUnits,
-		m.ledgerOutages, m.accountsWait, m.accountsForked, m.noticesFailed, m.noticesDead, m.exportsFailed,
-	}
-}
-
-// descs describe the others.
-func (m *metrics) descs() []*prometheus.Desc {
-	return append(m.books.descs(),
-		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.ledgerOut, m.buckets, m.waiting, m.policyInfo, m.policyRefused, m.topDenied,
-	)
+	m.kept, m.others = kept, others
+	return m
 }

@@ -96,17 +96,17 @@ func (o *Observer) StoreEvent(e core.Event) {
 
 // Describe implements prometheus.Collector.
 func (o *Observer) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range o.metrics.collectors() {
+	for _, c := range o.metrics.kept {
 		c.Describe(to)
 	}
-	for _, d := range o.metrics.descs() {
+	for _, d := range o.metrics.others {
 		to <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (o *Observer) Collect(to chan<- prometheus.Metric) {
-	for _, c := range o.metrics.collectors() {
+	for _, c := range o.metrics.kept {
 		c.Collect(to)
 	}
 	for _, of := range *o.limits.Load() {
