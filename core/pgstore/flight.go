@@ -108,13 +108,13 @@ func (s *Store) tryTogether(ctx context.Context, groups []*group) (contended []*
 		switch {
 		case err != nil && (isRetried(err) || isLocked(err)):
 			// Somebody else's transaction; which of the groups it is about is not known.
-			s.breaker.answered(ctx, s)
+			s.answered(ctx)
 			return append(contended, s.again(groups)...)
 		case err != nil:
 			s.failed(groups, err)
 			return contended
 		}
-		s.breaker.answered(ctx, s)
+		s.answered(ctx)
 		if answer.late {
 			if late++; late > mostLate {
 				s.failed(groups, &unsent{errClock})
@@ -164,12 +164,12 @@ func (s *Store) tryLocked(ctx context.Context, g *group) {
 		switch {
 		case err != nil && !isRetried(err):
 			if isLocked(err) { // by somebody else: the server answers, and this record is busy
-				s.breaker.answered(ctx, s)
+				s.answered(ctx)
 			}
 			s.failed(one, err)
 			return
 		case err == nil && won:
-			s.breaker.answered(ctx, s)
+			s.answered(ctx)
 			s.won(one)
 			return
 		}
@@ -270,7 +270,7 @@ func (s *Store) won(groups []*group) {
 // failed ends the jobs of groups with an error.
 func (s *Store) failed(groups []*group, err error) {
 	f := s.failureOf(err)
-	s.breaker.failed(s, f.err)
+	s.noteFailure(f.err)
 	for _, g := range groups {
 		for id := range g.records {
 			s.memo.set(id, row{}) // what is there now is not known

@@ -32,7 +32,7 @@ type Store struct {
 	lockers chan struct{} // one for each flight that may lock records
 	memo    memo
 	clock   clock
-	breaker breaker
+	health  health
 	sweeper sweeper
 }
 
@@ -184,7 +184,7 @@ func (s *Store) do(ctx context.Context, op operation, checks []store.Check, resu
 	if end, ok := ctx.Deadline(); ok {
 		deadline = min(deadline, now+time.Until(end))
 	}
-	if err := s.breaker.refuses(s); err != nil {
+	if err := s.refuse(); err != nil {
 		return undone(checks, results, err)
 	}
 	if ctx.Err() != nil || deadline <= now {
@@ -222,7 +222,7 @@ func (s *Store) leave(j *job, checks []store.Check, results []store.Result, wait
 		err = s.poolTaken()
 	}
 	if !errors.Is(cause, context.Canceled) { // a caller that hangs up says nothing about the server
-		s.breaker.ranOut(s, waited, undoes || j.locks.Load(), err)
+		s.noteTimeout(waited, undoes || j.locks.Load(), err)
 	}
 	if undoes {
 		return undone(checks, results, err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/breaker"
 )
 
 // BenchmarkBreaker measures what the breaker costs a check, with as many goroutines as
@@ -13,29 +14,30 @@ import (
 // benchmark in bench/breaker_test.go.
 func BenchmarkBreaker(b *testing.B) {
 	b.Run("weblimit/closed", func(b *testing.B) {
-		var breaker breaker
+		var h health
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if breaker.isOpen() {
+				if h.breaker.IsOpen() {
 					b.Error("it is open")
 				}
-				breaker.succeeded()
+				h.breaker.Answered()
 			}
 		})
 	})
 	b.Run("weblimit/open", func(b *testing.B) {
-		var breaker breaker
-		for range breakerFailures {
-			breaker.failed(&store.Error{Class: store.ClassTimeout, Err: errors.New("no answer")}, "")
+		var h health
+		for range breaker.Failures {
+			h.breaker.Failed(&store.Error{Class: store.ClassTimeout, Err: errors.New("no answer")})
 		}
+		h.breaker.TakeTurn() // for a timer
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if !breaker.isOpen() {
+				if !h.breaker.IsOpen() {
 					b.Error("it is closed")
 				}
-				breaker.wantsProbe()
+				h.wantsProbe()
 			}
 		})
 	})

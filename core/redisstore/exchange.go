@@ -194,7 +194,7 @@ func (e *Exchange) do(ctx context.Context, newCmd func(context.Context) redis.Cm
 	j.seal(e.store.prefix)
 	n, err := e.store.route.node(ctx, j)
 	for hops := 0; err == nil && hops < maxHops; hops++ {
-		if n.breaker.isOpen() {
+		if n.breaker.IsOpen() {
 			return nil, n.refuse(j)
 		}
 		cmd := newCmd(ctx)

@@ -1,17 +1,23 @@
 package redisstore
 
-// The health of a node: what counts as a failure, what happens to jobs while the
-// node is not asked, and how it is found to answer again. breaker.go has the counts.
+// The health of a node: what counts as a failure, and what happens to jobs while the
+// node is not asked. probe.go has how it is found to answer again.
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/breaker"
 )
+
+// origin is when monotonic counts from.
+var origin = time.Now()
+
+// monotonic returns the process's monotonic clock in nanoseconds. It is never 0, so
+// that 0 can stand for no time.
+func monotonic() int64 { return int64(time.Since(origin)) + 1 }
 
 // slowQuarters: a round trip that takes this many quarters of its time counts as a
 // failure.
@@ -19,8 +25,12 @@ const slowQuarters = 3
 
 // health is what is known of whether a node answers. All goroutines read it, and
 // those that run batches write it.
+//
+// Its breaker has a node's checks come back through no more connections than before, since the node's queue bounds
+// them. No check probes: that would have a request wait.
 type health struct {
-	breaker breaker
+	breaker breaker.Breaker
+	probed
 
 	// typicalTimeout is how long a check may take, as a rule, in nanoseconds; 0 until
 	// a check has set a deadline. See noteTimeout.
@@ -51,7 +61,7 @@ func (n *node) note(err error, key []byte, began int64, left time.Duration) {
 	case left > 0 && !short && time.Duration(ended-began) >= left/4*slowQuarters && !n.wasStarved(time.Duration(ended-began), left):
 		n.fail(n.storeError(store.ClassTimeout, errors.New("the answer took nearly all of its time")), string(key))
 	default:
-		n.breaker.succeeded()
+		n.breaker.Answered()
 	}
 }
 
@@ -61,7 +71,11 @@ func (n *node) fail(cause *store.Error, key string) {
 	if n.onFailure != nil {
 		n.onFailure()
 	}
-	if n.left.Load() || !n.breaker.failed(cause, key) {
+	if n.left.Load() || n.breaker.IsOpen() {
+		return
+	}
+	n.wantedAt(key)
+	if !n.breaker.Failed(cause) {
 		return
 	}
 	n.store.openBreakers.Add(1)
@@ -71,7 +85,7 @@ func (n *node) fail(cause *store.Error, key string) {
 		n.closeBreaker(errLeft)
 		return
 	}
-	if n.breaker.probing.CompareAndSwap(false, true) {
+	if n.breaker.TakeTurn() {
 		n.probeLater()
 	}
 }
@@ -79,7 +93,7 @@ func (n *node) fail(cause *store.Error, key string) {
 // closeBreaker has the node asked again, and reports an event if its breaker was open. why is nil if the node
 // has answered.
 func (n *node) closeBreaker(why error) {
-	if open := n.breaker.close(); open > 0 {
+	if open := n.breaker.Close(); open > 0 {
 		n.store.openBreakers.Add(-1)
 		n.store.Registry().Report(store.Event{Kind: store.EventBreakerClosed, Node: n.name, Duration: open, Err: why})
 	}
@@ -103,100 +117,6 @@ func (n *node) failIfStuck(cause *store.Error, key string) {
 		n.fail(cause, key)
 	}
 }
-
-// refuse returns the error of a job for which the node is not asked, and sees to it
-// that the node is probed.
-func (n *node) refuse(j *job) error {
-	if n.breaker.wantsProbe() {
-		key := string(j.Key(0))
-		n.breaker.probeKey.Store(&key)
-		go n.probe()
-	}
-	err := errors.New("it has failed before")
-	if cause := n.breaker.cause.Load(); cause != nil {
-		err = cause.Err
-	}
-	return n.storeError(store.ClassOpen, err)
-}
-
-// probeLater has a timer start the next probe. The timer holds the node weakly, so that
-// a store that nobody uses any more is garbage.
-func (n *node) probeLater() {
-	held := weak.Make(n)
-	time.AfterFunc(n.breaker.planProbe(), func() {
-		if n := held.Value(); n != nil {
-			n.probe()
-		}
-	})
-}
-
-// pauseProbes ends the probes until the next check for the node.
-func (n *node) pauseProbes(err error) {
-	n.breaker.cause.Store(n.storeError(classOf(err), err))
-	n.breaker.planProbe()
-	n.breaker.probing.Store(false)
-}
-
-// probeRarely has a timer probe a node that nobody asks for, if no check has had it probed until then: or its breaker
-// would stay open, and be shown as open, after it has answered or left.
-func (n *node) probeRarely() {
-	held := weak.Make(n)
-	time.AfterFunc(n.store.patience.idle, func() {
-		if n := held.Value(); n != nil && n.breaker.isOpen() && n.breaker.probing.CompareAndSwap(false, true) {
-			n.probe()
-		}
-	})
-}
-
-// probe asks the node for a real decision, and closes the breaker if it answers. If not, it
-// plans the next probe: a late one if nobody has asked for the node for long, and none if its client is closed
-// or it has left. There is one probe per node at a time; see breaker.probing.
-func (n *node) probe() {
-	err := n.askForProbe(*n.breaker.probeKey.Load())
-	if err != nil && n.onFailure != nil {
-		n.onFailure()
-	}
-	switch {
-	case err == nil:
-		n.breaker.probing.Store(false) // first, or a breaker that opens at once would not be probed
-		n.closeBreaker(nil)
-	case n.left.Load():
-		n.breaker.probing.Store(false)
-	case classOf(err) == store.ClassClosed:
-		n.closed.Store(true)
-		n.pauseProbes(err)
-	case n.breaker.isIdle():
-		n.pauseProbes(err)
-		n.probeRarely()
-	default:
-		n.probeLater()
-	}
-}
-
-// askForProbe makes the round trip of a probe. It uses a Redis key of its own, in the slot of
-// one that was asked for. A PING would say nothing about a server that can't write.
-func (n *node) askForProbe(key string) error {
-	j := newJob(take, 0)
-	j.add(0, &store.Check{Rule: &probeRule, Cost: 1}, 0)
-	j.SealWith(key + ":probe")
-	b := newBatch()
-	b.jobs = append(b.jobs, j)
-	// At least the default, or checks with short deadlines would keep the breaker open.
-	left := max(n.usualTimeout(), store.DefaultTimeout)
-	b.run(b.contextUntil(context.Background(), time.Now().Add(left), left), n.client, n.store.now())
-	b.endContext()
-	defer b.release()
-	return b.nodeError()
-}
-
-// probeRule is the limit of probes. Its value expires within a second.
-var probeRule = func() store.Rule {
-	r, err := store.NewRule("probe", store.Numbers{Algorithm: store.TokenBucket, Quota: 1000, Window: time.Second})
-	if err != nil {
-		panic(err)
-	}
-	return r
-}()
 
 // noteTimeout notes how long a check may take. The noted time rises at once, and
 // falls by a quarter per check: a check that has little time left after a first round

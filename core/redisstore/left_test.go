@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/breaker"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -85,7 +86,7 @@ func TestTheBreakerOfANodeThatHasLeftCloses(t *testing.T) {
 	server := redistest.StartTCP(t)
 	notProbed := func(t *testing.T, n *node) {
 		t.Helper()
-		wait.Until(t, "no probe is due", func() bool { return !n.breaker.probing.Load() })
+		wait.Until(t, "no probe is due", func() bool { return !n.breaker.IsTaken() })
 	}
 	for _, tt := range []struct {
 		name          string
@@ -97,7 +98,7 @@ func TestTheBreakerOfANodeThatHasLeftCloses(t *testing.T) {
 			notProbed(t, n)
 		}},
 		{name: "after nobody has asked for it for long", before: func(t *testing.T, n *node) {
-			n.breaker.asked.Store(monotonic() - int64(idleAfter) - 1)
+			n.asked.Store(monotonic() - int64(idleAfter) - 1)
 			notProbed(t, n)
 		}},
 	} {
@@ -122,7 +123,7 @@ func TestTheBreakerOfANodeThatHasLeftCloses(t *testing.T) {
 				_, err := takeOne(t.Context(), s, "k", &rule)
 				return err == nil
 			})
-			for range 2 * breakerFailures { // of checks that were on their way
+			for range 2 * breaker.Failures { // of checks that were on their way
 				n.fail(&store.Error{Class: store.ClassTimeout}, "k")
 			}
 			check.Equal(t, "open breakers", s.openBreakers.Load(), 0)
@@ -139,8 +140,8 @@ func TestTheBreakerOfANodeThatNobodyAsksForCloses(t *testing.T) {
 	open, rule := openNodesOf(s), mustRule(core.PerHour(10).Named("probed"))
 	server.Kill()
 	n := openBreaker(t, s, &rule)
-	n.breaker.asked.Store(monotonic() - int64(idleAfter) - 1)
-	wait.Until(t, "no probe is due", func() bool { return !n.breaker.probing.Load() })
+	n.asked.Store(monotonic() - int64(idleAfter) - 1)
+	wait.Until(t, "no probe is due", func() bool { return !n.breaker.IsTaken() })
 	server.Restart(t)
 	wait.Until(t, "the breaker is closed", func() bool { return !open.has(n.name) })
 }

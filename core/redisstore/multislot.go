@@ -161,7 +161,7 @@ func (s *Store) refuseIfOut(ctx context.Context, m *multiSlot) error {
 		j := s.groupJob(peek, &m.groups[i]) // for its key
 		j.seal(s.prefix)
 		n, err := s.route.node(ctx, j)
-		if err == nil && n.breaker.isOpen() {
+		if err == nil && n.breaker.IsOpen() {
 			err = n.refuse(j)
 		}
 		j.release()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/breaker"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -351,10 +352,10 @@ func TestABreakerThatOpensFailsJobsInTheQueue(t *testing.T) {
 		t.Errorf("errors by class: %v", classes)
 	}
 	// Each round trip under way when it opens may begin another one before it notices.
-	if most := int64(breakerFailures + 3*maxInFlight); g.reached.Load() > most {
+	if most := int64(breaker.Failures + 3*maxInFlight); g.reached.Load() > most {
 		t.Errorf("%d round trips were made to a node that fails, want at most %d", g.reached.Load(), most)
 	}
-	if !n.breaker.isOpen() {
+	if !n.breaker.IsOpen() {
 		t.Error("the breaker is closed")
 	}
 	n.quiet(t)
@@ -371,7 +372,7 @@ func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 	over, cancel := context.WithTimeout(context.Background(), -time.Second)
 	defer cancel()
 	checks := []core.Check{{Key: []byte("a"), Rule: rule, Cost: 1}, {Key: []byte("b"), Rule: rule, Cost: 1}}
-	for range 4 * breakerFailures {
+	for range 4 * breaker.Failures {
 		for _, ctx := range []context.Context{gone, over} {
 			_, _ = takeOne(ctx, s, "a", rule)
 			s.route = &unknownRoute{singleRoute{n}}
@@ -382,8 +383,8 @@ func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 		}
 		n.quiet(t)
 	}
-	if n.breaker.isOpen() || n.breaker.failures.Load() >= breakerFailures {
-		t.Errorf("the breaker is open: %v", n.breaker.cause.Load())
+	if n.breaker.IsOpen() {
+		t.Errorf("the breaker is open: %v", n.breaker.Cause())
 	}
 	if _, err := takeOne(endsAt{context.Background(), time.Now().Add(time.Minute)}, s, "c", rule); err != nil {
 		t.Error(err)
@@ -428,18 +429,18 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 		return err
 	}
 	must.OK(t, within(time.Minute))
-	for range 2 * breakerFailures {
+	for range 2 * breaker.Failures {
 		_ = within(time.Millisecond) // it fails, unless this machine is slower than the node
 	}
 	n.quiet(t)
-	if n.breaker.isOpen() {
+	if n.breaker.IsOpen() {
 		t.Error("the breaker is open")
 	}
 	n.typicalTimeout.Store(int64(time.Millisecond)) // as after many checks with short deadlines
-	for range breakerFailures {
+	for range breaker.Failures {
 		n.fail(n.storeError(store.ClassTimeout, io.EOF), "k")
 	}
-	if !n.breaker.isOpen() {
+	if !n.breaker.IsOpen() {
 		t.Fatal("the breaker is closed")
 	}
 	wait.Until(t, "a probe closes it", func() bool { return within(time.Minute) == nil })
@@ -463,7 +464,7 @@ func TestAHandshakeThatHangsHoldsNobodyPastTheDeadline(t *testing.T) {
 	const deadline = 50 * time.Millisecond
 	var worst time.Duration
 	opened := 0
-	for opened = 1; opened <= 100 && !s.route.(*singleRoute).only.breaker.isOpen(); opened++ {
+	for opened = 1; opened <= 100 && !s.route.(*singleRoute).only.breaker.IsOpen(); opened++ {
 		start := time.Now()
 		if _, err := takeOne(endsAt{context.Background(), start.Add(deadline)}, s, "k", &rule); !classIs(err, store.ClassTimeout) {
 			t.Errorf("got %v, want a time-out", err)
@@ -473,7 +474,7 @@ func TestAHandshakeThatHangsHoldsNobodyPastTheDeadline(t *testing.T) {
 	if worst > deadline+slack {
 		t.Errorf("a check took %v, its deadline was after %v", worst, deadline)
 	}
-	if opened > 3*breakerFailures {
+	if opened > 3*breaker.Failures {
 		t.Errorf("the breaker opened after %d checks", opened)
 	}
 	t.Logf("the slowest check took %v, the breaker opened after %d", worst, opened)

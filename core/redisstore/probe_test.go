@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/breaker"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -23,7 +24,7 @@ func openBreaker(t *testing.T, s *Store, rule *core.Rule) *node {
 	n := s.route.(*singleRoute).only
 	wait.Until(t, "the breaker is open", func() bool {
 		_, _ = takeOne(endsAt{context.Background(), time.Now().Add(store.DefaultTimeout)}, s, "k", rule)
-		return n.breaker.isOpen()
+		return n.breaker.IsOpen()
 	})
 	return n
 }
@@ -38,11 +39,11 @@ func TestABreakerClosesWithoutARequest(t *testing.T) {
 	server.Kill()
 	n := openBreaker(t, s, &rule)
 	server.Restart(t)
-	wait.Until(t, "the breaker closes without a request", func() bool { return !n.breaker.isOpen() })
+	wait.Until(t, "the breaker closes without a request", func() bool { return !n.breaker.IsOpen() })
 	if _, err := takeOne(t.Context(), s, "k", &rule); err != nil {
 		t.Error(err)
 	}
-	if n.breaker.probing.Load() {
+	if n.breaker.IsTaken() {
 		t.Error("a node that answers is probed")
 	}
 }
@@ -69,7 +70,7 @@ func TestProbesKeepTheirPace(t *testing.T) {
 		}
 		return asked.Load() >= 4
 	})
-	if got, took := asked.Load(), time.Since(start); got > 1+int64(took/probeAfter) || most.Load() != 1 {
+	if got, took := asked.Load(), time.Since(start); got > 1+int64(took/breaker.Pause) || most.Load() != 1 {
 		t.Errorf("%d probes in %v, up to %d at once", got, took, most.Load())
 	}
 }
@@ -83,17 +84,17 @@ func TestProbesEndWhenNobodyAsks(t *testing.T) {
 	rule := mustRule(core.PerHour(10).Named("probed"))
 	server.Kill()
 	n := openBreaker(t, s, &rule)
-	n.breaker.asked.Store(monotonic() - int64(idleAfter) - 1)
-	wait.Until(t, "the last probe is over", func() bool { return !n.breaker.probing.Load() })
+	n.asked.Store(monotonic() - int64(idleAfter) - 1)
+	wait.Until(t, "the last probe is over", func() bool { return !n.breaker.IsTaken() })
 	server.Restart(t)
-	time.Sleep(2 * (probeAfter + probeJitter)) // for a probe that must not come
-	if !n.breaker.isOpen() {
+	time.Sleep(2 * (breaker.Pause + breaker.Jitter)) // for a probe that must not come
+	if !n.breaker.IsOpen() {
 		t.Error("a probe closed the breaker of a node that nobody asks for")
 	}
 	if _, err := takeOne(t.Context(), s, "k", &rule); !classIs(err, store.ClassOpen) {
 		t.Errorf("got %v, want a breaker that is open", err)
 	}
-	wait.Until(t, "a probe closes it", func() bool { return !n.breaker.isOpen() })
+	wait.Until(t, "a probe closes it", func() bool { return !n.breaker.IsOpen() })
 }
 
 // A closed client never answers again.
@@ -105,7 +106,7 @@ func TestProbesEndWithTheClient(t *testing.T) {
 	rule := mustRule(core.PerHour(10).Named("probed"))
 	_ = client.Close()
 	n := openBreaker(t, s, &rule)
-	wait.Until(t, "the last probe is over", func() bool { return !n.breaker.probing.Load() })
+	wait.Until(t, "the last probe is over", func() bool { return !n.breaker.IsTaken() })
 }
 
 // Neither an open breaker nor a client of any kind keeps anything of a store that the application has dropped.
@@ -124,7 +125,7 @@ func TestAStoreThatIsDroppedIsGarbage(t *testing.T) {
 			dropped := func() weak.Pointer[Store] {
 				s := New(client)
 				s.OnEvent(func(core.Event) {})
-				if _, single := client.(*redis.Client); single && !openBreaker(t, s, &rule).breaker.probing.Load() {
+				if _, single := client.(*redis.Client); single && !openBreaker(t, s, &rule).breaker.IsTaken() {
 					t.Error("no probe is planned")
 				}
 				return weak.Make(s)

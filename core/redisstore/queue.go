@@ -40,7 +40,7 @@ type batchQueue struct {
 // batch of the jobs: the caller has to see to it that the batch is run. ends is when the owner's time is
 // over; see endOf.
 func (n *node) enqueue(ends int64, js ...*job) (*batch, error) {
-	if n.breaker.isOpen() {
+	if n.breaker.IsOpen() {
 		return nil, n.refuse(js[0])
 	}
 	n.mu.Lock()

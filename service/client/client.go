@@ -17,6 +17,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/breaker"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/internal/described"
 )
@@ -115,14 +116,14 @@ func (o OnOutage) limits() ([]core.Limit, error) {
 
 // Client asks a service. It is safe for concurrent use.
 type Client struct {
-	config Config
-	base   string
-	node   string
-	http   *http.Client
-	stands stands
-	rules  rules
-	queue  queue
-	fuse   breaker
+	config  Config
+	base    string
+	node    string
+	http    *http.Client
+	stands  stands
+	rules   rules
+	queue   queue
+	breaker breaker.Breaker
 }
 
 // New returns a client, or an error that says which part of the configuration can't work. It does not
@@ -136,7 +137,7 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("weblimit: client.Config: %w", err)
 	}
-	c.queue.client, c.fuse.client = c, c
+	c.queue.client = c
 	return c, nil
 }
 
@@ -343,7 +344,7 @@ func (c *Client) call(ctx context.Context, path string, body, to any) error {
 
 // send sends a text, within the timeout. Its error is a *Problem, or a *store.Error for what is an outage.
 func (c *Client) send(ctx context.Context, path string, text []byte, to any) error {
-	if err := c.fuse.enter(); err != nil {
+	if err := c.enter(); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.config.Timeout)
@@ -352,7 +353,7 @@ func (c *Client) send(ctx context.Context, path string, text []byte, to any) err
 	if err != nil && ctx.Err() != nil {
 		return err // the caller has given up, by a client that hung up: it says nothing about the service
 	}
-	c.fuse.leave(err)
+	c.leave(err)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/breaker"
 	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/service/internal/described"
 )
@@ -61,7 +62,7 @@ func (h *held) Renew(ctx context.Context) (again time.Duration) {
 		h.token, h.in = a.Reservation, renewIn(a.RenewMS)
 		return h.in
 	case errors.As(err, &failed):
-		return min(later(), h.in/2)
+		return min(breaker.NextPause(), h.in/2)
 	}
 	return 0
 }
