@@ -64,6 +64,7 @@ func run(t *testing.T, newStore Factory, sequences uint64) {
 	runRandom(t, newStore, sequences, false)
 	runAtMost(t, newStore, sequences)
 	runWrapped(t, newStore)
+	runRegistry(t, newStore)
 }
 
 // RunRandom runs only random sequences, few of them, and the cases of ledgers. It also passes for a store whose
