@@ -52,15 +52,15 @@ func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Dec
 	switch {
 	case n < 0:
 		d.Reason = ReasonInvalidCost
-	case l.remote != nil:
-		d.Reason, d.Err = ReasonInvalidCost, errRemoteAtMost
 	case len(l.bypass) > 0 && l.bypasses(r):
 		granted, d.Allowed, d.Reason = n, true, ReasonBypassed
 	default:
 		c = calls.Get().(*call)
 		defer c.release()
-		if l.askAll(c, s, &d) {
-			granted = l.decideAtMost(r.Context(), c, s, &d)
+		if l.remote != nil {
+			granted = l.decideRemotely(r.Context(), c, s, &d)
+		} else if l.askAll(c, s, &d) {
+			granted = l.decideAtMost(r.Context(), c, s, &d, nil)
 		}
 	}
 	if l.advisor.isLooking() {
@@ -79,29 +79,39 @@ func (l *Limiter) AllowKeyAtMost(ctx context.Context, key string, n int64) (gran
 	if n <= 0 {
 		return 0, l.AllowKey(ctx, key, n)
 	}
+	var c *call
 	if l.remote != nil {
-		d = Decision{limiter: l, binding: -1, Reason: ReasonInvalidCost, Err: errRemoteAtMost}
-		l.final(subject{ctx: ctx}, nil, &d)
-		return 0, d
+		c = calls.Get().(*call)
+		d.limiter, d.binding = l, -1
+		granted = l.decideRemotely(ctx, c, subject{key: key, cost: n, batch: true}, &d)
+	} else {
+		c = l.callFor(ctx, key, n)
+		granted = l.decideAtMost(ctx, c, subject{key: key, cost: n}, &d, nil)
 	}
-	c := l.callFor(ctx, key, n)
 	defer c.release()
-	granted = l.decideAtMost(ctx, c, subject{key: key, cost: n}, &d)
 	l.final(subject{ctx: ctx}, c, &d)
 	return granted, d
 }
 
 // decideAtMost decides as many of s.cost units as fit, and returns how many. It writes the
-// decision on them to d.
-func (l *Limiter) decideAtMost(ctx context.Context, c *call, s subject, d *Decision) (granted int64) {
+// decision on them to d. If away is not nil, it is why no store is asked: the outage actions decide.
+// c.most bounds how long all calls of the store take together.
+func (l *Limiter) decideAtMost(ctx context.Context, c *call, s subject, d *Decision, away error) (granted int64) {
 	n := s.cost
-	ask, penalized := c.atMost(n)
+	var ends time.Time
+	if c.most > 0 {
+		ends = time.Now().Add(c.most)
+	}
+	ask, penalized, queued := c.atMost(n)
 	if penalized && ask > 0 { // else a denial of many units would count towards a block
 		ask = l.fitting(ctx, c, ask)
 	}
 	for try := 1; ; try++ {
 		s.cost = ask
-		l.decideUnits(ctx, c, s, d)
+		if c.most > 0 {
+			c.most = max(time.Until(ends), 1) // 0 is no bound
+		}
+		l.decideUnits(ctx, c, s, d, away)
 		if d.Allowed || ask <= 1 || d.Reason == ReasonOutageDenied {
 			break
 		}
@@ -116,6 +126,13 @@ func (l *Limiter) decideAtMost(ctx context.Context, c *call, s subject, d *Decis
 			ask = min(max(fits, 1), ask-1)
 		}
 	}
+	if d.Err == nil {
+		for i, rule := range queued {
+			if rule != nil {
+				d.Results()[i].Rule = rule // as clients know it
+			}
+		}
+	}
 	if !d.Allowed {
 		return 0
 	}
@@ -126,24 +143,32 @@ func (l *Limiter) decideAtMost(ctx context.Context, c *call, s subject, d *Decis
 }
 
 // decideUnits asks for a number of units, without waiting for a turn.
-func (l *Limiter) decideUnits(ctx context.Context, c *call, s subject, d *Decision) {
+func (l *Limiter) decideUnits(ctx context.Context, c *call, s subject, d *Decision, away error) {
 	for i := range c.checks {
 		c.checks[i].Cost = s.cost
 	}
 	clear(c.results)
 	*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
+	if away != nil {
+		l.decideWithout(ctx, c, s, away, d)
+		return
+	}
 	l.decideNow(ctx, c, s, d)
 }
 
-// atMost prepares a call for as many of n units as fit. It returns how many can ever fit, and
-// whether a denial counts towards a block.
-func (c *call) atMost(n int64) (most int64, penalized bool) {
+// atMost prepares a call for as many of n units as fit. It returns how many can ever fit, whether a denial counts
+// towards a block, and the rules that are asked without their queues; nil if there are none.
+func (c *call) atMost(n int64) (most int64, penalized bool, queued []*Rule) {
 	c.exact = true
 	most = n
 	for i, limit := range c.limits {
 		check := &c.checks[i]
 		check.Cost = n
 		if check.Rule.Wait > 0 {
+			if queued == nil {
+				queued = make([]*Rule, len(c.checks))
+			}
+			queued[i] = check.Rule
 			check.Rule = limit.unqueued(check.Rule)
 		}
 		penalized = penalized || check.Rule.Penalized()
@@ -151,7 +176,7 @@ func (c *call) atMost(n int64) (most int64, penalized bool) {
 			most = min(most, check.Rule.Burst)
 		}
 	}
-	return most, penalized
+	return most, penalized, queued
 }
 
 // unqueued returns r without the queue of its bucket.
@@ -166,7 +191,7 @@ func (l *limit) unqueued(r *Rule) *Rule {
 // fitting asks the store how many units fit, at least 1 and at most ask, without charging. If the
 // store does not answer, that is ask: then the outage actions decide.
 func (l *Limiter) fitting(ctx context.Context, c *call, ask int64) int64 {
-	bounded := within(ctx, l.timeout)
+	bounded := within(ctx, c.bound(l.timeout))
 	defer bounded.release()
 	if err := l.store.Peek(bounded, c.checks, c.results); err != nil {
 		return ask

@@ -18,6 +18,7 @@ type call struct {
 	reading keyfuncs.Reading // the request as functions of the application see it
 	refused []refusal        // by limits in shadow mode, without asking the store
 	exact   bool             // in an outage, a cost above the share of this process does not fit
+	asked   bool             // of a question of compose.Together, whose asker settles what it charges
 
 	most    time.Duration // how long the store may take, if less than the limiter's timeout; 0 for no bound
 	entries []seam.Entry  // of a catalog, which each check is for: see takeEntries; nil for other limiters
@@ -75,7 +76,7 @@ func (c *call) Forget() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
 	}
-	c.keys, c.exact, c.by, c.most = c.keys[:0], false, nil, 0
+	c.keys, c.exact, c.asked, c.by, c.most = c.keys[:0], false, false, nil, 0
 	if c.entries != nil {
 		c.entries, c.apart = nil, false
 	}

@@ -148,12 +148,17 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decis
 // callFor asks all limits for one key.
 func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
 	c := calls.Get().(*call)
+	l.askKey(ctx, c, key, cost)
+	return c
+}
+
+// askKey adds the checks of all limits for one key.
+func (l *Limiter) askKey(ctx context.Context, c *call, key string, cost int64) {
 	c.keys = keyfuncs.AppendKey(c.keys, key)
 	for i := range l.limits {
 		limit := &l.limits[i]
 		c.add(limit, limit.ruleWithoutRequest(ctx), c.keys, cost)
 	}
-	return c
 }
 
 // decide decides the checks of a call, holds a request that has to wait for its turn, and
@@ -168,7 +173,7 @@ func (l *Limiter) decide(ctx context.Context, c *call, s subject, d *Decision) {
 
 // decideNow asks the store, or decides by the outage actions if it does not answer.
 func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision) {
-	if l.observed != nil && len(c.checks) == 1 && len(c.refused) == 0 {
+	if l.observed != nil && len(c.checks) == 1 && len(c.refused) == 0 && !c.asked {
 		l.decideObserved(ctx, c, d)
 		return
 	}
@@ -177,7 +182,7 @@ func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision
 		return
 	}
 	d.sumUp(ctx, c)
-	if l.follows && d.Allowed {
+	if l.follows && d.Allowed && !c.asked {
 		l.reserve(ctx, d, c, l.store, l.shared)
 	}
 }

@@ -61,9 +61,14 @@ func (l *limit) localRule(of *Rule) *Rule {
 	return loadOrMake(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
 }
 
-// decideOutage decides by the outage action of each limit, and writes the decision to d.
+// decideOutage notes that the store has failed, and decides without it.
 func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err error, d *Decision) {
 	l.shared.Failed(err)
+	l.decideWithout(ctx, c, s, err, d)
+}
+
+// decideWithout decides by the outage action of each limit, and writes the decision to d.
+func (l *Limiter) decideWithout(ctx context.Context, c *call, s subject, err error, d *Decision) {
 	local := c.withoutStore()
 	local.refused, local.exact = append(local.refused, c.refused...), c.exact
 	reason, replaced := ReasonOutageAllowed, false // by other limits
@@ -102,7 +107,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 	if d.Reason != ReasonNeverFits || replaced { // what never fits won't after the outage either
 		d.Reason = reason
 	}
-	if l.follows && d.Allowed {
+	if l.follows && d.Allowed && !c.asked {
 		l.reserve(ctx, d, local, by, with)
 	}
 }

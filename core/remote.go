@@ -2,13 +2,8 @@ package core
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/weblimit/weblimit/keyfuncs"
 )
-
-var errRemoteAtMost = errors.New("weblimit: a limiter of a service decides whole costs only")
 
 // remote asks somebody else to decide.
 type remote func(ctx context.Context, q question) (verdict, error)
@@ -21,10 +16,10 @@ func (l *Limiter) askRemotely(ask remote) {
 }
 
 // decideRemotely has somebody else decide, or decides by the outage actions of the limiter's own
-// limits if there is no answer.
-func (l *Limiter) decideRemotely(ctx context.Context, c *call, s subject, d *Decision) {
+// limits if there is no answer. Of a batch it returns how many units are granted.
+func (l *Limiter) decideRemotely(ctx context.Context, c *call, s subject, d *Decision) (granted int64) {
 	began := l.shared.now()
-	v, err := l.remote(ctx, question{Request: s.request, Key: s.key, Cost: s.cost})
+	v, err := l.remote(ctx, question{Request: s.request, Key: s.key, Cost: s.cost, AtMost: s.batch})
 	if l.observers != nil {
 		c.measured(l.shared, began)
 	}
@@ -34,19 +29,19 @@ func (l *Limiter) decideRemotely(ctx context.Context, c *call, s subject, d *Dec
 		if v.Delay > 0 && d.Allowed {
 			l.holdRemotely(ctx, c, &v, d)
 		}
-		return
+		return v.Granted
 	}
-	if s.request != nil {
-		if !l.askAll(c, s, d) {
-			return
-		}
-	} else {
-		c.keys = keyfuncs.AppendKey(c.keys, s.key)
-		for i := range l.limits {
-			c.add(&l.limits[i], l.limits[i].ruleWithoutRequest(ctx), c.keys, s.cost)
-		}
+	if s.request == nil {
+		l.askKey(ctx, c, s.key, s.cost)
+	} else if !l.askAll(c, s, d) {
+		return 0
 	}
-	l.decideOutage(ctx, c, s, err, d)
+	l.shared.Failed(err)
+	if s.batch {
+		return l.decideAtMost(ctx, c, s, d, err)
+	}
+	l.decideWithout(ctx, c, s, err, d)
+	return 0
 }
 
 // holdRemotely holds a request until its turn, which the answer has set.

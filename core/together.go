@@ -49,6 +49,8 @@ func decideTogether(ctx context.Context, how seam.Call, asks []asked) error {
 	case how.Verb == seam.GiveBack:
 		return t.giveBack(ctx)
 	case t.denied:
+	case asks[0].AtMost:
+		t.grant(ctx)
 	default:
 		if err := t.take(ctx); err != nil {
 			t.decideOutage(ctx, err)
@@ -120,7 +122,7 @@ func (t *together) ask(ctx context.Context, i int) error {
 	q, l := &t.asks[i], t.now[i]
 	d := &q.Decision
 	*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
-	q.Delay, q.Held, q.Unsettled = 0, nil, false
+	q.Granted, q.Delay, q.Held, q.Unsettled = 0, 0, nil, false
 	if q.Entries != nil {
 		t.calls[i] = l.askEntries(q)
 		return nil
@@ -135,7 +137,7 @@ func (t *together) ask(ctx context.Context, i int) error {
 		seen = q.Seen
 	}
 	if len(l.bypass) > 0 && seen != nil && l.bypasses(seen) {
-		d.Allowed, d.Reason = true, ReasonBypassed
+		d.Allowed, d.Reason, q.Granted = true, ReasonBypassed, q.Cost
 		return nil
 	}
 	c := calls.Get().(*call)
@@ -157,7 +159,7 @@ func (t *together) ask(ctx context.Context, i int) error {
 			}
 			c.add(limit, limit.ruleWithoutRequest(ctx), c.keys, cost)
 		default:
-			if reason := c.askFor(limit, q.Request, cost, given); reason != ReasonUndecided {
+			if reason := c.askFor(limit, q, cost, given); reason != ReasonUndecided {
 				d.refuse(reason, limit, q.Request, c)
 				t.denied = true
 				return nil
@@ -175,14 +177,14 @@ func costFor(q *asked, name string) (int64, bool) {
 	if cost, ok := q.Costs[name]; ok {
 		return cost, true
 	}
-	return q.Cost, q.HasCost
+	return q.Cost, q.HasCost || q.AtMost
 }
 
 // askFor is ask for a cost that is given, which replaces that of the limit.
-func (c *call) askFor(limit *limit, r keyfuncs.Request, cost int64, given bool) Reason {
-	before := len(c.checks)
+func (c *call) askFor(limit *limit, q *asked, cost int64, given bool) Reason {
+	r, before := q.Request, len(c.checks)
 	reason := c.ask(limit, r, given)
-	if !given || len(c.checks) == before {
+	if !given || q.AtMost || len(c.checks) == before {
 		return reason
 	}
 	check := &c.checks[before]
@@ -319,14 +321,34 @@ func (t *together) distribute(ctx context.Context, peek bool) {
 		q.Decision.sumUp(ctx, c)
 		for k := range c.results {
 			r := &q.Decision.Results()[k]
-			q.Unsettled = q.Unsettled || r.Charged && c.limits[k].reserves()
 			if delay := max(r.Delay(), c.limits[k].slow.delay(r)); !r.Shadow {
 				q.Delay = max(q.Delay, delay)
 			}
 		}
-		if q.Hold {
-			hold(q, c, peek)
-		}
+		noteCharges(q, c, peek)
+	}
+}
+
+// noteCharges notes what a question has charged for those who settle it.
+func noteCharges(q *asked, c *call, peek bool) {
+	for k := range c.results {
+		q.Unsettled = q.Unsettled || c.results[k].Charged && c.limits[k].reserves()
+	}
+	if q.Hold {
+		hold(q, c, peek)
+	}
+}
+
+// grant decides a question AtMost, which is alone. Nobody waits for units that are granted.
+func (t *together) grant(ctx context.Context) {
+	q, c := &t.asks[0], t.calls[0]
+	if c == nil {
+		return // bypassed
+	}
+	c.asked, c.most = true, t.timeout
+	q.Granted = t.now[0].decideAtMost(ctx, c, subject{request: q.Request, key: q.Key, cost: q.Cost, batch: q.Request != nil}, &q.Decision, nil)
+	if q.Decision.Err == nil {
+		noteCharges(q, c, false)
 	}
 }
 

@@ -40,6 +40,9 @@ func appendVerdict(dst []byte, d *core.Decision, delay time.Duration) []byte {
 func appendDecision(dst []byte, q *compose.Ask, scratch adapter.HeaderMap) []byte {
 	d := &q.Decision
 	dst = appendVerdict(dst, d, q.Delay)
+	if q.AtMost {
+		dst = appendInt(dst, "granted", q.Granted)
+	}
 	if b, ok := d.Binding(); ok {
 		dst = appendString(dst, "limit", b.Rule.Name)
 	}

@@ -20,8 +20,9 @@ type check struct {
 	policy  string
 	request *described.Request // or nil
 	key     string
-	cost    int64
+	cost    int64 // with atMost, how many units are wanted
 	hasCost bool
+	atMost  bool
 	costs   map[string]int64
 }
 
@@ -39,7 +40,7 @@ type call struct {
 const maxTimeout = 10 * time.Second
 
 var (
-	checkFields = []string{"policy", "request", "key", "cost", "costs"}
+	checkFields = []string{"policy", "request", "key", "cost", "costs", "at_most"}
 	callFields  = append(checkFields[:len(checkFields):len(checkFields)], "together", "operation", "timeout_ms", "hold")
 )
 
@@ -59,6 +60,9 @@ func readCall(r *strict.Reader, most int) (*call, error) {
 				err := r.Object(func(name string) error { return one.read(r, name, checkFields) })
 				if err == nil {
 					err = one.valid(r)
+				}
+				if err == nil && one.atMost {
+					err = r.Errorf("at_most in a list whose checks are decided all or nothing")
 				}
 				to.checks = append(to.checks, one)
 				return err
@@ -104,9 +108,12 @@ func (c *check) read(r *strict.Reader, name string, known []string) (err error) 
 		if c.key, err = r.Text(maxKey); err == nil && c.key == "" {
 			err = r.Errorf("empty")
 		}
-	case "cost":
+	case "cost", "at_most":
+		if c.hasCost || c.atMost {
+			return r.Errorf("beside the other of cost and at_most")
+		}
 		c.cost, err = r.Int(0, described.MaxCost)
-		c.hasCost = true
+		c.hasCost, c.atMost = name == "cost", name == "at_most"
 	case "costs":
 		c.costs, err = readCosts(r)
 	default:
@@ -135,6 +142,8 @@ func (c *check) valid(r *strict.Reader) error {
 		return r.Errorf("request or key is missing")
 	case c.request != nil && c.key != "":
 		return r.Errorf("request and key: with a key, limits read nothing from a request")
+	case c.atMost && c.costs != nil:
+		return r.Errorf("want at_most or costs: what is granted is charged to all limits")
 	}
 	return nil
 }
@@ -156,7 +165,7 @@ func (s *Service) asks(ctx context.Context, c *call, pointer string) ([]compose.
 		if err != nil {
 			return nil, err
 		}
-		q := compose.Ask{Limiter: limiter, Key: of.key, Cost: of.cost, HasCost: of.hasCost, Costs: of.costs}
+		q := compose.Ask{Limiter: limiter, Key: of.key, Cost: of.cost, HasCost: of.hasCost, AtMost: of.atMost, Costs: of.costs}
 		if of.request != nil {
 			of.request.Ctx = ctx
 			q.Request, q.Seen = of.request, of.request

@@ -182,7 +182,12 @@ func (s *Service) decide(ctx context.Context, c *call, asks []compose.Ask, point
 	for i := range asks {
 		asks[i].Hold = hold || c.hold
 	}
-	switch {
+	switch atMost := asks[0].AtMost; {
+	case atMost && peek:
+		return badField(pointer+"/at_most", "Nothing is granted without a charge, and all is charged by a charge.")
+	case atMost && c.operation != "":
+		// A repeat would be granted another number than the first.
+		return badField(pointer+"/operation", "What is granted in part can't be repeated: if the answer is lost, it stays charged.")
 	case c.hold && peek:
 		return badField(pointer+"/hold", "Nothing is charged that could be held.")
 	case (c.hold || hold && !peek) && c.operation != "":

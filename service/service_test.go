@@ -122,6 +122,7 @@ type answer struct {
 	Allowed      bool              `json:"allowed"`
 	Reason       string            `json:"reason"`
 	Status       int               `json:"status"`
+	Granted      int64             `json:"granted"`
 	RetryAfter   int               `json:"retry_after"`
 	RetryAfterMS int               `json:"retry_after_ms"`
 	DelayMS      int               `json:"delay_ms"`

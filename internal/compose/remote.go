@@ -8,7 +8,8 @@ import (
 )
 
 // Question is what a limiter of [NewRemote] asks: about a Request, or about Key and Cost if that is nil. With
-// Peek nothing is to be charged.
+// Peek nothing is to be charged. With AtMost as many of Cost units are to be granted as fit, and the Verdict says in
+// Granted how many, at least one if it is Allowed.
 type Question = seam.Question
 
 // Verdict is the answer to a [Question]: what the decision is to say. Delay is how long the request waits

@@ -20,6 +20,10 @@ import (
 // and the same keys is then allowed and charged nothing, so that a caller that did not see the answer can ask
 // again. Slots of a Concurrent limit are taken again.
 //
+// With AtMost as many of Cost units are granted as fit, as [core.Limiter.AllowAtMost] does, and Granted is how many.
+// Such a question is alone in its call, and has no Costs and no Operation. Its calls of the store share the time
+// that one has otherwise.
+//
 // The answer is Decision. Delay is how long the caller has to wait before it goes on, under [core.Limit.Wait]
 // and [core.Limit.SlowDown]: Together does not wait. Held is what was charged by the store, if Hold is set;
 // nothing in an outage. Unsettled is set if a limit was charged that is settled when a request ends: by Estimate,

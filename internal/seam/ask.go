@@ -33,6 +33,10 @@ type Ask[Decision, Limiter any] struct {
 	// again. Slots of a Concurrent limit are taken again. Defaults to none.
 	Operation []byte
 
+	// AtMost grants as many of Cost units as fit, as core.Limiter.AllowAtMost does. Such a question is alone in its
+	// call, and has no Costs and no Operation.
+	AtMost bool
+
 	Hold bool // list in Held what was charged
 
 	// Entries are which limits of a catalog are asked, in place of all that is above but Limiter. Such a
@@ -41,6 +45,7 @@ type Ask[Decision, Limiter any] struct {
 	Apart   bool
 
 	Decision Decision
+	Granted  int64 // of Cost, with AtMost
 
 	// Delay is how long the caller has to wait before it goes on, under core.Limit.Wait and
 	// core.Limit.SlowDown: nobody waits in a call.
@@ -114,7 +119,8 @@ func (e *AskError) Error() string { return "weblimit: " + e.Text }
 type Question struct {
 	Request keyfuncs.Request // nil for a question about Key
 	Key     string
-	Cost    int64 // of Key
+	Cost    int64 // of Key, or of a batch
+	AtMost  bool  // grant as many of Cost units as fit: a batch
 	Peek    bool  // charge nothing
 }
 
@@ -122,6 +128,7 @@ type Question struct {
 type Verdict[LimitResult, Reason any] struct {
 	Allowed    bool
 	Reason     Reason
+	Granted    int64 // units of a batch
 	RetryAfter time.Duration
 	Delay      time.Duration // how long the request waits for its turn; the limiter holds it
 	Results    []LimitResult // nothing else may use it afterwards. Rules are kept as long as the limiter: use one for all equal ones

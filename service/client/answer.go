@@ -53,3 +53,16 @@ func (a *Answer) check(n int) error {
 	}
 	return nil
 }
+
+// checkGranted returns an error if an answer grants more units than its check has asked for, or allows a batch and grants
+// none of it.
+func (a *Answer) checkGranted(checks []Check) error {
+	var most int64
+	if len(checks) == 1 && checks[0].AtMost != nil {
+		most = *checks[0].AtMost
+	}
+	if a.Granted < 0 || a.Granted > most || most > 0 && a.Allowed != (a.Granted > 0) {
+		return fmt.Errorf("not an answer of the service: allowed is %t, and %d units of %d are granted", a.Allowed, a.Granted, most)
+	}
+	return nil
+}

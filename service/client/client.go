@@ -110,8 +110,8 @@ func (o OnOutage) limits() ([]core.Limit, error) {
 	case o.Action == core.Local:
 		return nil, errors.New("weblimit: client.Config.OnOutage: say how to decide while the service does not answer: by Limits in this process, or by Action, core.Deny or core.Allow")
 	}
-	// Never counted: it says what happens while the service does not answer.
-	return []core.Limit{core.PerSecond(1).By(keyfuncs.Everyone()).Named("service").OnOutage(o.Action)}, nil
+	// Never counted: it says what happens while the service does not answer, to batches of any size.
+	return []core.Limit{core.PerSecond(1 << 50).By(keyfuncs.Everyone()).Named("service").OnOutage(o.Action)}, nil
 }
 
 // Client asks a service. It is safe for concurrent use.
@@ -320,7 +320,10 @@ func (c *Client) ask(ctx context.Context, path string, call *wireCall) (a Answer
 		err = c.call(ctx, path, call, &a)
 	}
 	if err == nil {
-		if err = a.check(len(checks)); err != nil {
+		if err = a.check(len(checks)); err == nil {
+			err = a.checkGranted(checks)
+		}
+		if err != nil {
 			err = c.failure(store.ClassUnknown, err)
 		}
 	}

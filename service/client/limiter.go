@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ var _ core.Policies = (*Client)(nil)
 // settings waits for it. If this process dies first, estimates stay charged, and slots are taken until their lease ends.
 //
 // Timeout may be shorter than that of [Config], for this limiter. Fallback.Limits may take the place of OnOutage.Limits,
-// and Fallback.Store counts either. AllowAtMost is refused: it is decided by whole costs.
+// and Fallback.Store counts either. AllowAtMost is denied with an error by a service of before it had at_most.
 func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error) {
 	switch {
 	case name == "":
@@ -85,13 +86,18 @@ type policy struct {
 // decide asks the service a question of a limiter.
 func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdict, error) {
 	c, check := p.client, Check{Policy: p.name}
-	if q.Request != nil {
+	if check.Key = q.Key; q.Request != nil {
 		check.Request = c.describe(q.Request)
-	} else {
-		if q.Cost < 0 || q.Cost > described.MaxCost {
-			return compose.Verdict{Reason: core.ReasonInvalidCost}, nil
-		}
-		check.Key, check.Cost = q.Key, &q.Cost
+	}
+	switch {
+	case q.AtMost:
+		most := min(q.Cost, described.MaxCost)
+		check.AtMost = &most
+	case q.Request != nil:
+	case q.Cost < 0 || q.Cost > described.MaxCost:
+		return compose.Verdict{Reason: core.ReasonInvalidCost}, nil
+	default:
+		check.Cost = &q.Cost
 	}
 	ctx = context.WithoutCancel(ctx) // a client that hangs up is charged all the same
 	if p.timeout > 0 {
@@ -109,6 +115,9 @@ func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdic
 			return v, nil
 		}
 		return compose.Verdict{}, err
+	}
+	if a.Granted == described.MaxCost {
+		a.Granted = q.Cost // no limit has room for so many, so none has decided: all are granted
 	}
 	return c.verdict(&a)
 }
@@ -216,7 +225,7 @@ func (c *Client) verdict(a *Answer) (compose.Verdict, error) {
 		return compose.Verdict{}, c.failure(store.ClassUnknown, errors.New("an answer without a reason that this version knows"))
 	}
 	v := compose.Verdict{
-		Allowed: a.Allowed, Reason: reason, RetryAfter: millis(a.RetryAfterMS), Delay: millis(a.DelayMS),
+		Allowed: a.Allowed, Reason: reason, Granted: a.Granted, RetryAfter: millis(a.RetryAfterMS), Delay: millis(a.DelayMS),
 		What: a.Missing + a.Ambiguous, Challenge: a.Headers["WWW-Authenticate"], Version: a.Version,
 		Results: make([]core.LimitResult, len(a.Limits)),
 	}
@@ -230,6 +239,7 @@ func (c *Client) verdict(a *Answer) (compose.Verdict, error) {
 		v.RenewIn = renewIn(a.RenewMS)
 		v.Held = &held{client: c, token: a.Reservation, in: v.RenewIn}
 	}
+	now := time.Now().UnixMicro()
 	for i := range a.Limits {
 		of, to := &a.Limits[i], &v.Results[i]
 		if of.Estimate {
@@ -242,7 +252,7 @@ func (c *Client) verdict(a *Answer) (compose.Verdict, error) {
 		*to = core.LimitResult{Rule: rule, Shadow: of.Shadow, WarnLevel: of.Warning}
 		to.Result = core.Result{
 			Allowed: of.Allowed, Charged: of.Charged, Blocked: of.Blocked, Repeated: of.Repeated, Remaining: of.Remaining,
-			RetryAfter: millis(of.RetryAfterMS), Window: millis(of.EffectiveWindowMS), ResetAfter: millis(of.ResetMS), At: of.AtUS,
+			RetryAfter: millis(of.RetryAfterMS), Window: millis(of.EffectiveWindowMS), ResetAfter: millis(of.ResetMS), At: cmp.Or(of.AtUS, now),
 		}
 		switch r := reasons[of.Reason]; r {
 		case core.ReasonMissingKey, core.ReasonAmbiguousKey, core.ReasonInvalidCost:

@@ -65,12 +65,17 @@ func (r *Request) odd() error {
 	return nil
 }
 
+// errNoAtMost is the error of a batch that an older service refuses: it reads no field that it does not know.
+var errNoAtMost = errors.New("weblimit: client: the service is too old to grant a part of a batch; update it, or ask by AllowKey or Allow")
+
 // refused returns the verdict on a check that the service has refused, or would have, for what it says;
 // or false for other errors, such as an unknown policy, which are outages.
 func refused(err error, q *compose.Question) (compose.Verdict, bool) {
 	odd, problem := (*oddRequest)(nil), (*Problem)(nil)
 	switch {
 	case errors.As(err, &odd):
+	case q.AtMost && errors.As(err, &problem) && problem.Status == http.StatusBadRequest && problem.Pointer == "/at_most":
+		return compose.Verdict{Reason: core.ReasonInvalidCost, Err: errNoAtMost}, true
 	case errors.As(err, &problem) && (problem.Status == http.StatusBadRequest || problem.Status == http.StatusRequestEntityTooLarge || problem.Status == http.StatusUnprocessableEntity):
 		odd = &oddRequest{"form that the rate limiter can read"}
 	default:

@@ -7,6 +7,10 @@ type Check struct {
 	Key     string           `json:"key,omitempty"`   // instead of Request; "user:42" is the user 42
 	Cost    *int64           `json:"cost,omitempty"`  // instead of the costs of all limits
 	Costs   map[string]int64 `json:"costs,omitempty"` // by limit, instead of the costs of these
+
+	// AtMost grants as many of so many units as fit, as core.Limiter.AllowAtMost does: Answer.Granted. It stands instead
+	// of Cost and Costs, in a check that is alone in its call and has no operation.
+	AtMost *int64 `json:"at_most,omitempty"`
 }
 
 // Request describes a request. docs/service/http.md says what each field means.
@@ -25,8 +29,9 @@ type Request struct {
 // Answer is the answer to a check, or to several together.
 type Answer struct {
 	Allowed      bool              `json:"allowed"`
-	Reason       string            `json:"reason"` // as core.Reason writes it
-	Status       int               `json:"status"` // to answer the client with; 200 if Allowed
+	Reason       string            `json:"reason"`            // as core.Reason writes it
+	Status       int               `json:"status"`            // to answer the client with; 200 if Allowed
+	Granted      int64             `json:"granted,omitempty"` // units of Check.AtMost, which are charged
 	RetryAfter   int64             `json:"retry_after,omitempty"`
 	RetryAfterMS int64             `json:"retry_after_ms,omitempty"`
 	DelayMS      int64             `json:"delay_ms,omitempty"` // to wait before going on
