@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -197,6 +198,28 @@ func TestMustParseLimit(t *testing.T) {
 	}()
 	same(t, "a limit", core.MustParseLimit("5/s"), core.PerSecond(5))
 	core.MustParseLimit("5/sceond")
+}
+
+// Each algorithm has a word, and the text of such a limit is read as it.
+func TestEveryAlgorithmHasText(t *testing.T) {
+	t.Parallel()
+	texts := map[store.Algorithm]string{
+		store.TokenBucket: "5/minute bucket", store.FixedWindow: "5/minute fixed", store.SlidingWindow: "5/minute sliding",
+		store.SlidingLog: "5/minute log", store.Calendar: "5/day UTC", store.Concurrency: "concurrent 5",
+	}
+	for _, algorithm := range store.Algorithms() {
+		text := texts[algorithm]
+		if algorithm == store.Ledger {
+			continue // no limit is made with it
+		}
+		limit, err := core.ParseLimit(text)
+		if err != nil {
+			t.Errorf("%v: %v", algorithm, err)
+			continue
+		}
+		rule := must.Get(limit.Rule())(t)
+		check.All(t, text, []any{rule.Algorithm, limit.String()}, algorithm, text)
+	}
 }
 
 func TestLimitAsText(t *testing.T) {

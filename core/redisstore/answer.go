@@ -220,7 +220,7 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	}
 	reading := readingOf(numbers, rule)
 	reading.At, reading.Charged, reading.Blocked = j.at, charged, blocked
-	if j.logLengths != nil && isLog(rule) {
+	if j.logLengths != nil && rule.Algorithm.IsLog() {
 		j.logLengths.note(rule, reading.Numbers[0])
 	}
 	switch {

@@ -138,7 +138,7 @@ func (j *job) add(index int, check *store.Check, charged int64) {
 	j.Add(index, check, charged)
 	// The reading of a log does not tell what the next equal job would see.
 	j.mergeable = j.mergeable && check.Rule.Algorithm != store.SlidingLog
-	if j.logLengths != nil && isLog(check.Rule) {
+	if j.logLengths != nil && check.Rule.Algorithm.IsLog() {
 		j.logEntries += j.logLengths.longest(check.Rule)
 	}
 	if check.Rule.Penalized() {

@@ -25,11 +25,6 @@ const logLengthPeriod = 10 * time.Second
 // and notes a length, so an entry is one atomic word and no lock.
 type logLengths [256]atomic.Uint64
 
-// isLog reports whether a rule keeps an entry for each request that counts.
-func isLog(r *store.Rule) bool {
-	return r.Algorithm == store.SlidingLog || r.Algorithm == store.Concurrency
-}
-
 // longest returns how many entries a log of the rule has at most, as far as is known.
 func (l *logLengths) longest(r *store.Rule) int {
 	now, known := logPeriod(), unpackLength(l.entry(r).Load())

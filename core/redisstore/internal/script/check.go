@@ -9,6 +9,9 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
+// An algorithm has four bits of a record's head; see appendHead.
+const _ = 15 - store.LastAlgorithm
+
 // maxCost stands for any larger cost: no limit has room for it, and all that the script
 // computes with it stays exact.
 const maxCost = 1 << 52
