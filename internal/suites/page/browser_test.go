@@ -145,11 +145,16 @@ func eval[T any](t *testing.T, p *tab, expression string) T {
 	return must.Get(chromedp.Run(p, chromedp.Evaluate[T](expression)))(t)
 }
 
-// await waits until an expression is true.
+// await waits until an expression is true. While the browser goes to another page, it evaluates nothing.
 func (p *tab) await(t *testing.T, expression string) {
 	t.Helper()
-	for began := time.Now(); !eval[bool](t, p, "Boolean("+expression+")"); time.Sleep(20 * time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		is, err := chromedp.Run(p, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		if err == nil && is {
+			return
+		}
 		if time.Since(began) > patience {
+			must.OK(t, err)
 			t.Fatalf("after %v not true: %s\nthe page says:\n%s", patience, expression, eval[string](t, p, "document.body.innerText"))
 		}
 	}
