@@ -19,7 +19,7 @@ func TestEveryAlgorithmIsDescribed(t *testing.T) {
 	t.Parallel()
 	described := map[string]string{
 		"core/redisstore/internal/script/lua/header.lua": string(must.Get(os.ReadFile(filepath.Join(Root, "core/redisstore/internal/script/lua/header.lua")))(t)),
-		"the layout in Redis":                            between(Read(t, "maintain/inside.md"), "\n### In Redis\n\nAll limits", "\n### "),
+		"the layout in Redis":                            between(Read(t, "maintain/layout.md"), "\n## In Redis\n", "\n## "),
 	}
 	for _, name := range []string{"Algorithm", "Reading", "Bucket"} {
 		described["the doc of "+name] = docOf(t, "core", name)
@@ -67,11 +67,11 @@ func docOf(t *testing.T, folder, name string) (doc string) {
 var algorithmNamed = regexp.MustCompile(`(^|[^:] )[^ ]*\bstore\.(TokenBucket|FixedWindow|SlidingWindow|SlidingLog)\b`)
 
 // Code that treats one algorithm otherwise than another is where a new algorithm may be forgotten: the section of
-// inside.md names each such file, so that whoever adds one looks at all of them. What asks only whether a limit is one
+// changes.md names each such file, so that whoever adds one looks at all of them. What asks only whether a limit is one
 // of slots or of calendar periods is not concerned by an algorithm that is neither.
 func TestThePageNamesWhereAlgorithmsDiffer(t *testing.T) {
 	t.Parallel()
-	section := between(Read(t, "maintain/inside.md"), "\n### A new algorithm\n", "\n## ")
+	section := between(Read(t, "maintain/changes.md"), "\n## A new algorithm\n", "\n## ")
 	Sources(t, ".go", func(path, source string) {
 		file := must.Get(filepath.Rel(Root, path))(t)
 		if strings.HasSuffix(file, "_test.go") || undrawn.MatchString(filepath.Dir(file)) {
@@ -80,7 +80,7 @@ func TestThePageNamesWhereAlgorithmsDiffer(t *testing.T) {
 		for line := range strings.Lines(source) {
 			code, _, _ := strings.Cut(line, "//")
 			if algorithmNamed.MatchString(code) && !strings.Contains(section, "`"+file+"`") {
-				t.Errorf("the table \"A new algorithm\" of inside.md does not name %s, which has %s", file, strings.TrimSpace(line))
+				t.Errorf("the table \"A new algorithm\" of changes.md does not name %s, which has %s", file, strings.TrimSpace(line))
 				break
 			}
 		}

@@ -24,12 +24,23 @@ var (
 	goName   = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$`)
 )
 
-// What inside.md names is there: every path, and every Go name in the file that the
+// What the pages about the inside name is there: every path, and every Go name in the file that the
 // line names before it.
 func TestInsideNamesWhatExists(t *testing.T) {
 	t.Parallel()
 	names := 0
-	for line := range strings.Lines(fence.ReplaceAllString(Read(t, "maintain/inside.md"), "\n")) {
+	for _, page := range []string{"inside.md", "map.md", "words.md", "request.md", "layout.md", "changes.md"} {
+		names += namesOf(t, page)
+	}
+	if names < 300 {
+		t.Errorf("the pages name %d identifiers of Go: are they still read?", names)
+	}
+}
+
+// namesOf checks what a page of docs/maintain names, and returns how many names of Go it has.
+func namesOf(t *testing.T, page string) (names int) {
+	t.Helper()
+	for line := range strings.Lines(fence.ReplaceAllString(Read(t, "maintain/"+page), "\n")) {
 		file := ""
 		for _, found := range quoted.FindAllStringSubmatch(line, -1) {
 			switch text := found[1]; {
@@ -37,21 +48,19 @@ func TestInsideNamesWhatExists(t *testing.T) {
 				file = text
 				info, err := os.Stat(filepath.Join(Root, text))
 				if err != nil || info.IsDir() != strings.HasSuffix(text, "/") {
-					t.Errorf("inside.md names %s, which is no such file or folder", text)
+					t.Errorf("%s names %s, which is no such file or folder", page, text)
 				}
 			case goName.MatchString(text):
 				names++
 				if !strings.HasSuffix(file, ".go") {
-					t.Errorf("inside.md names %s, and on this line no Go file before it:\n%s", text, line)
+					t.Errorf("%s names %s, and on this line no Go file before it:\n%s", page, text, line)
 				} else if declared, err := declarations(file); err != nil || !declared[text] {
-					t.Errorf("inside.md says that %s declares %s", file, text)
+					t.Errorf("%s says that %s declares %s", page, file, text)
 				}
 			}
 		}
 	}
-	if names < 80 {
-		t.Errorf("inside.md names %d identifiers of Go: is it still read?", names)
-	}
+	return names
 }
 
 // declarations returns the names that a Go file declares at its top level, with its
@@ -119,11 +128,11 @@ func members(of ast.Expr) (names []string) {
 	return names
 }
 
-// The map of inside.md names every folder that holds Go files. Programs and what the
+// The map names every folder that holds Go files. Programs and what the
 // comparisons consist of are not listed one by one.
-func TestInsideNamesEveryFolder(t *testing.T) {
+func TestTheMapNamesEveryFolder(t *testing.T) {
 	t.Parallel()
-	text := Read(t, "maintain/inside.md")
+	text := Read(t, "maintain/map.md")
 	folders := map[string]bool{}
 	must.OK(t, filepath.WalkDir(Root, func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != Root || entry.Name() == "testdata") {
@@ -140,7 +149,7 @@ func TestInsideNamesEveryFolder(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(text, "`"+folder+"/`") {
-			t.Errorf("the map of inside.md does not name %s/", folder)
+			t.Errorf("map.md does not name %s/", folder)
 		}
 	}
 	if len(folders) < 20 {
@@ -158,10 +167,10 @@ var (
 	edge = regexp.MustCompile(`(?m)^\s*(\w+)(?:\["[^"]+"\])? --> (\w+)`)
 )
 
-// The picture of inside.md draws the imports that there are, and no others.
-func TestInsideDrawsTheImports(t *testing.T) {
+// The picture of map.md draws the imports that there are, and no others.
+func TestTheMapDrawsTheImports(t *testing.T) {
 	t.Parallel()
-	_, picture, _ := strings.Cut(Read(t, "maintain/inside.md"), "```mermaid\nflowchart")
+	_, picture, _ := strings.Cut(Read(t, "maintain/map.md"), "```mermaid\nflowchart")
 	picture, _, _ = strings.Cut(picture, "\n```\n")
 	rooms := map[string]string{} // by folder
 	for _, found := range node.FindAllStringSubmatch(picture, -1) {
@@ -191,12 +200,12 @@ func TestInsideDrawsTheImports(t *testing.T) {
 		for _, imported := range parsed.Imports {
 			folder, ours := strings.CutPrefix(strings.Trim(imported.Path.Value, `"`), module)
 			if ours && from == "" {
-				t.Errorf("the picture of inside.md does not have the folder of %s", file)
+				t.Errorf("the picture of map.md does not have the folder of %s", file)
 				return
 			}
 			if to := roomOf(rooms, folder); ours && to != from {
 				if to == "" {
-					t.Errorf("the picture of inside.md lacks %s, which %s imports", folder, file)
+					t.Errorf("the picture of map.md lacks %s, which %s imports", folder, file)
 				}
 				there[from+" --> "+to] = true
 			}
@@ -204,16 +213,16 @@ func TestInsideDrawsTheImports(t *testing.T) {
 	})
 	for _, e := range slices.Sorted(maps.Keys(there)) {
 		if !drawn[e] {
-			t.Errorf("the picture of inside.md lacks the import %s", e)
+			t.Errorf("the picture of map.md lacks the import %s", e)
 		}
 	}
 	for _, e := range slices.Sorted(maps.Keys(drawn)) {
 		if !there[e] {
-			t.Errorf("the picture of inside.md draws %s, which nobody imports", e)
+			t.Errorf("the picture of map.md draws %s, which nobody imports", e)
 		}
 	}
 	if len(drawn) < 10 {
-		t.Errorf("the picture of inside.md has %d imports", len(drawn))
+		t.Errorf("the picture of map.md has %d imports", len(drawn))
 	}
 }
 

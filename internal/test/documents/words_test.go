@@ -38,7 +38,7 @@ var secondMeanings = []struct {
 // outageStates are fields that say that there is an outage.
 var outageStates = []named{{"core", "Outage"}, {"service-client", "Outage"}, {"http", "outage"}, {"metrics-top", "Outage"}, {"inspect", "Outage"}}
 
-// Names that users meet are made of words that have one meaning each: those of the table in inside.md, and plain
+// Names that users meet are made of words that have one meaning each: those of the table in words.md, and plain
 // ones. A new word shows in review, as a line of words.txt, or of the table if it is one of ours.
 func TestWords(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestWords(t *testing.T) {
 	known := strings.Fields(string(must.Get(os.ReadFile("words.txt"))(t)))
 	for _, word := range plain {
 		if !slices.Contains(known, word) {
-			t.Errorf("names have the word %q, which is neither in the table of inside.md nor in words.txt: take one of these, or add it (go test -run TestWords -update-words)", word)
+			t.Errorf("names have the word %q, which is neither in the table of words.md nor in words.txt: take one of these, or add it (go test -run TestWords -update-words)", word)
 		}
 	}
 	for _, word := range known {
@@ -79,13 +79,11 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// wordTable returns the words of the table in inside.md, each of which has one row and a meaning.
+// wordTable returns the words of the table in words.md, each of which has one row and a meaning.
 func wordTable(t *testing.T) map[string]bool {
 	t.Helper()
-	_, section, _ := strings.Cut(Read(t, "maintain/inside.md"), "\n## Words\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	words := make(map[string]bool)
-	for _, line := range strings.Split(section, "\n") {
+	for _, line := range strings.Split(Read(t, "maintain/words.md"), "\n") {
 		cells := strings.Split(line, " | ")
 		if !strings.HasPrefix(line, "| ") || len(cells) < 3 || strings.HasPrefix(line, "| Word") || strings.HasPrefix(line, "| ---") {
 			continue
