@@ -258,13 +258,6 @@ func TestAdviceGoesToTheDefaultLogger(t *testing.T) {
 	advice.want(t, core.AdviceForwarded, forwardedProblem)
 }
 
-func TestAdviceOfOthers(t *testing.T) {
-	advice := newAdvice()
-	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}, Logger: advice.logger})
-	atOnce(16, func(int) { l.Advise(core.AdviceFramework, "something is wrong") })
-	advice.want(t, core.AdviceFramework, "weblimit: something is wrong")
-}
-
 // Nothing is logged where nothing is wrong.
 func TestNoAdvice(t *testing.T) {
 	trusted := keyfuncs.TrustedProxies("10.0.0.0/8")

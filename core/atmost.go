@@ -63,8 +63,8 @@ func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Dec
 			granted = l.decideAtMost(r.Context(), c, s, &d, nil)
 		}
 	}
-	if l.advisor.isLooking() {
-		l.advisor.look(l, r, c, &d)
+	if l.advisor.Looking() {
+		l.look(r, c, &d)
 	}
 	l.final(s, c, &d)
 	return granted, d

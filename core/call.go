@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/advice"
 	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -33,6 +34,7 @@ type call struct {
 	// earlier decision, while checkTime is 0.
 	checkStart, checkEnd time.Time
 	seen                 pooledObservation // of this decision, for observers
+	found                []advice.Key      // by its limits, for advice
 }
 
 // refusal is a limit in shadow mode that would have denied the request without asking the store.
@@ -176,7 +178,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 			if reading.Repeated() != "" {
 				return keys, nil, 0, ReasonAmbiguousKey
 			}
-			l.unrouted(r, "its condition on routes can't be answered", "the limit applies")
+			l.advice.ConditionUnanswered(r)
 		}
 	}
 	keys, presence := l.key.Append(keys, r)
@@ -211,7 +213,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 			if reading.Repeated() != "" {
 				return keys, nil, 0, ReasonAmbiguousKey
 			}
-			l.unrouted(r, "the condition on routes of its KeepFree can't be answered", "requests are of the lower class")
+			l.advice.UpperUnanswered(r)
 			rule = l.lower(rule)
 		}
 	}
@@ -223,7 +225,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 			return keys, nil, 0, ReasonInvalidCost
 		}
 		if cost > rule.Burst && reading.Repeated() == "" {
-			l.adviseNeverFits(cost, rule)
+			l.advice.NeverFits(cost, rule.Burst)
 		}
 	}
 	if l.shows && reading.Repeated() != "" {

@@ -56,8 +56,8 @@ func (l *Limiter) decideIn(c *call, adapter string, r keyfuncs.Request, d *Decis
 	default:
 		l.decideLimits(c, r, d)
 	}
-	if l.advisor.isLooking() {
-		l.advisor.look(l, r, asked, d)
+	if l.advisor.Looking() {
+		l.look(r, asked, d)
 	}
 	l.final(subject{request: r, adapter: adapter}, asked, d)
 	c.Forget()
@@ -70,14 +70,7 @@ func (l *Limiter) bypasses(r keyfuncs.Request) bool {
 		case keyfuncs.Yes:
 			return true
 		case keyfuncs.Unknown:
-			if l.advisor.quiet(&l.advisor.bypass) {
-				continue // asking again is for the log alone
-			}
-			reading := keyfuncs.Reading{Request: r}
-			if l.bypass[i].Ask(&reading); reading.Repeated() != "" {
-				continue // a request that is ambiguous, and not the place of the limiter
-			}
-			l.advisor.unrouted(&l.advisor.bypass, r, "Config.Bypass", "a condition on routes can't be answered", "it exempts nothing")
+			l.advisor.BypassUnanswered(&l.bypass[i], r)
 		}
 	}
 	return false
@@ -258,6 +251,6 @@ func (l *Limiter) askStore(ctx context.Context, c *call) error {
 	if l.shared.untold.any() {
 		l.reconcile(bounded, c)
 	}
-	l.inspectStore()
+	l.advisor.StoreAnswers()
 	return nil
 }

@@ -1,10 +1,14 @@
 package core
 
-import "time"
+import (
+	"time"
+
+	"github.com/weblimit/weblimit/internal/advice"
+)
 
 // ResetAdvice makes the process forget which advice was logged. Tests that call
 // it are not parallel: those that are wait until they are done.
-func ResetAdvice() { given.Clear() }
+func ResetAdvice() { advice.Given.Clear() }
 
 // AllHeaders are all dialects.
 const AllHeaders = allHeaders
@@ -30,16 +34,13 @@ func (l *Limiter) KnownTiers() int {
 }
 
 // AdviceLooks is how many requests of a limiter are looked at.
-const AdviceLooks = adviceLooks
+const AdviceLooks = advice.Looks
 
 // MaxTiers is how many tiers' rules a limit keeps.
 const MaxTiers = maxTiers
 
 // Reserved reports whether something was charged that may still change.
 func (d *Decision) Reserved() bool { return d.held != nil }
-
-// Advise logs advice as the limiter does.
-func (l *Limiter) Advise(kind Advice, problem string) { l.advisor.advise(kind, problem) }
 
 // Owes reports whether any key is noted of which the store may not know what was granted locally.
 func (l *Limiter) Owes() bool { return l.shared.untold.any() }
@@ -63,21 +64,21 @@ const UntoldKeys = untoldKeys * untoldParts
 
 // The kinds of advice by name.
 const (
-	AdviceEviction  = adviceEviction
-	AdviceExempt    = adviceExempt
-	AdviceForwarded = adviceForwarded
-	AdviceFramework = adviceFramework
-	AdviceInHandler = adviceInHandler
-	AdviceKeyless   = adviceKeyless
-	AdviceNeverFits = adviceNeverFits
-	AdviceNoClient  = adviceNoClient
-	AdviceNoRoute   = adviceNoRoute
-	AdviceObserver  = adviceObserver
-	AdviceRivals    = adviceRivals
-	AdviceRoute     = adviceRoute
-	AdviceScale     = adviceScale
-	AdviceTier      = adviceTier
-	AdviceTwice     = adviceTwice
-	AdviceUnguarded = adviceUnguarded
-	AdviceUnlisted  = adviceUnlisted
+	AdviceEviction  = Advice(advice.Eviction)
+	AdviceExempt    = Advice(advice.Exempt)
+	AdviceForwarded = Advice(advice.Forwarded)
+	AdviceFramework = Advice(advice.Framework)
+	AdviceInHandler = Advice(advice.InHandler)
+	AdviceKeyless   = Advice(advice.Keyless)
+	AdviceNeverFits = Advice(advice.NeverFits)
+	AdviceNoClient  = Advice(advice.NoClient)
+	AdviceNoRoute   = Advice(advice.NoRoute)
+	AdviceObserver  = Advice(advice.Observer)
+	AdviceRivals    = Advice(advice.Rival)
+	AdviceRoute     = Advice(advice.Route)
+	AdviceScale     = Advice(advice.Scale)
+	AdviceTier      = Advice(advice.Tier)
+	AdviceTwice     = Advice(advice.Twice)
+	AdviceUnguarded = Advice(advice.Unguarded)
+	AdviceUnlisted  = Advice(advice.Unlisted)
 )

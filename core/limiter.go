@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/advice"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -20,7 +20,7 @@ type Limiter struct {
 	live         *live // nil if the limiter stays as it is made
 	store        Store
 	direct       *Memory // set if the short path applies: one limit, a memory store, nothing to settle, no observer
-	advisor      *advisor
+	advisor      *advice.Advisor
 	limits       []limit
 	bypass       []keyfuncs.Condition
 	observers    []Observer // nil if there is none
@@ -76,11 +76,7 @@ type limit struct {
 	shows    bool               // functions of the application may see the request
 	plain    bool               // its rule and cost are those of every request that has the key
 	once     keyfuncs.Func      // the operation's key, if the rule has Once
-	advisor  *advisor
-	advised  atomic.Bool // that the limit needs the route where it is not known
-
-	keyless   atomic.Int32 // of the first requests, how many lack the key; below 0 once one had it
-	neverFits atomic.Bool  // a cost that can never fit was noticed
+	advice   *advice.Limit
 }
 
 // New returns a limiter, or an error that says which part of the configuration can't work. It
@@ -115,7 +111,7 @@ func newLimiter(config Config, how making) (_ *Limiter, err error) {
 	decides.introduce(l)
 	config.common.add(l)
 	if !how.Live && !how.Catalog && how.Remote == nil { // these come with the names in requests
-		l.advisor.builtWhileServing()
+		l.advisor.Built()
 	}
 	return l, nil
 }
@@ -136,9 +132,9 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 		missingKey: config.MissingKey,
 		observers:  flatten(config.Observe),
 		onWarning:  config.OnWarning,
-		advisor:    newAdvisor(config.Logger, config.Silence),
 		version:    config.Version,
 	}
+	l.advisor = newAdvisor(&config, l.shared, l.bypass)
 	if l.timeout == 0 {
 		l.timeout = store.DefaultTimeout
 	}
@@ -184,8 +180,17 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 		return nil, err
 	}
 	l.headers = newHeaderStyle(config, l.limits)
-	l.shared.rivals.know(l)
+	l.advisor.Ready()
 	return l, nil
+}
+
+// newAdvisor returns what gives advice on a limiter.
+func newAdvisor(c *Config, s *shared, bypass []keyfuncs.Condition) *advice.Advisor {
+	silence := make([]advice.Code, len(c.Silence))
+	for i, code := range c.Silence {
+		silence[i] = advice.Code(code)
+	}
+	return advice.New(advice.Settings{Logger: c.Logger, Silence: silence, Registry: s.Registry, Rivals: s.rivals, Bypass: bypass, Limits: len(c.Limits)})
 }
 
 // declare tells the stores of the limits, in place of those of before, unless that is nil.
@@ -209,8 +214,8 @@ func (l *Limiter) declare(before *Limiter) error {
 // introduce tells the observers of l that limiter has them.
 func (l *Limiter) introduce(limiter *Limiter) {
 	for _, observer := range l.observers {
-		l.shared.observe(observer, l.advisor)
-		limiter.attach(observer, l.advisor)
+		l.shared.observe(observer, l.advisor.Log)
+		limiter.attach(observer, l.advisor.Log)
 	}
 }
 
@@ -224,22 +229,12 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	}
 	to.local, to.replicas = share(&to.rule, replicas, from.cost), replicas
 	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
-	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
-	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
-	if to.key.ReadsProxies() {
-		l.advisor.proxied = append(l.advisor.proxied, to)
-	}
-	if to.advisor = l.advisor; to.key.ReadsParams() && from.missing != SkipLimit {
-		l.advisor.byParam = append(l.advisor.byParam, to)
-	}
-	if to.key.ReadsRoute() {
-		l.advisor.byRoute = append(l.advisor.byRoute, to)
-	}
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
-	if from.scale != nil {
-		to.scaling = newScaling(from.scale, from.name, from.cost, l.advisor.advise)
-	}
 	to.variants, to.keepFree = new(variants), from.keepFree
+	to.advice = l.advisor.Add(from.facts(to.key))
+	if from.scale != nil {
+		to.scaling = newScaling(from.scale, from.cost, to.advice)
+	}
 	if from.warnAt == nil && from.numbers.Algorithm == store.Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
 	}
@@ -254,7 +249,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
 	l.follows = l.follows || l.waits || to.reserves()
 	if from.tiers != nil {
-		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advise: l.advisor.advise}
+		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advice: to.advice}
 	}
 	return nil
 }

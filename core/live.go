@@ -55,8 +55,7 @@ func (l *Limiter) goOn(before *Limiter) {
 	if before.warned != nil {
 		l.warned = before.warned
 	}
-	l.advisor.looks.Store(before.advisor.looks.Load())
-	l.advisor.inspects.Store(before.advisor.inspects.Load())
+	l.advisor.GoOn(before.advisor)
 }
 
 // liveFrom returns a limiter that decides by first until replace changes that.

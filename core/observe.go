@@ -2,12 +2,12 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/advice"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -100,13 +100,13 @@ func (l *Limiter) show(o *pooledObservation, s subject, c *call, d *Decision) {
 }
 
 func (l *Limiter) decided(ctx context.Context, observer Observer, o *Observation) {
-	defer l.advisor.observerPanics(observer)
+	defer l.advisor.ObserverPanics(observer)
 	observer.Decided(ctx, o)
 }
 
 // attach tells an observer that a limiter has it.
-func (l *Limiter) attach(observer Observer, a *advisor) {
-	defer a.observerPanics(observer)
+func (l *Limiter) attach(observer Observer, log *advice.Log) {
+	defer log.ObserverPanics(observer)
 	observer.Attached(l)
 }
 
@@ -115,22 +115,14 @@ func (l *Limiter) attach(observer Observer, a *advisor) {
 func (l *Limiter) settled(s Settlement) {
 	for _, observer := range l.observers {
 		func() {
-			defer l.advisor.observerPanics(observer)
+			defer l.advisor.ObserverPanics(observer)
 			observer.Settled(s)
 		}()
 	}
 }
 
-// observerPanics is to be deferred. It recovers a panic of an observer, since an observer has no part
-// in decisions and must not make requests fail.
-func (a *advisor) observerPanics(observer Observer) {
-	if p := recover(); p != nil {
-		a.advise(adviceObserver, fmt.Sprintf("the observer %T panics: %v", observer, p))
-	}
-}
-
 // observe reports the store's events to an observer, once even if several limiters have it.
-func (s *shared) observe(observer Observer, a *advisor) {
+func (s *shared) observe(observer Observer, log *advice.Log) {
 	if reflect.ValueOf(observer).Comparable() {
 		s.observing.Lock()
 		defer s.observing.Unlock()
@@ -140,7 +132,7 @@ func (s *shared) observe(observer Observer, a *advisor) {
 		s.observers = append(s.observers, observer)
 	}
 	s.Watch(func(e Event) {
-		defer a.observerPanics(observer)
+		defer log.ObserverPanics(observer)
 		observer.StoreEvent(e)
 	})
 }

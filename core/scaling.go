@@ -2,11 +2,11 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/advice"
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
@@ -14,7 +14,7 @@ import (
 // while the service is overloaded (see [Load.Factor]). A factor of 1 leaves the limit as
 // it stands; 0.05 is the least. Factors are rounded to a twentieth, and those out of
 // range are clamped. The burst never falls below the limit's cost. If f returns NaN or
-// panics, the last factor stays; a panic is logged as [adviceScale].
+// panics, the last factor stays; a panic is logged as advice WL007.
 //
 // f is called within a request, at most once a second for each limit and process, and
 // by one request at a time. Other requests meanwhile use the last factor, which is 1 at
@@ -40,17 +40,16 @@ const (
 // scaling holds a Scale function and its last factor. It is safe for concurrent use.
 type scaling struct {
 	factor func(context.Context) float64
-	name   string // of the limit
-	cost   int64  // of a request; the burst must hold it
-	advise func(Advice, string)
+	cost   int64 // of a request; the burst must hold it
+	advice *advice.Limit
 	start  time.Time
 	due    atomic.Int64 // when to call factor next, in nanoseconds since start
 	asking atomic.Bool  // a request is calling factor
 	step   atomic.Int32 // the last factor, in steps of 1/scaleSteps
 }
 
-func newScaling(factor func(context.Context) float64, name string, cost int64, advise func(Advice, string)) *scaling {
-	s := &scaling{factor: factor, name: name, cost: cost, advise: advise, start: time.Now()}
+func newScaling(factor func(context.Context) float64, cost int64, advice *advice.Limit) *scaling {
+	s := &scaling{factor: factor, cost: cost, advice: advice, start: time.Now()}
 	s.step.Store(scaleSteps)
 	return s
 }
@@ -71,7 +70,7 @@ func (s *scaling) current(ctx context.Context) int {
 func (s *scaling) ask(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.advise(adviceScale, fmt.Sprintf("limit %q: its Scale function panicked: %v", s.name, p))
+			s.advice.ScalePanics(p)
 		}
 	}()
 	if factor := s.factor(ctx); !math.IsNaN(factor) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/advice"
 	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/internal/testclock"
 )
@@ -29,7 +30,7 @@ type shared struct {
 	observers []Observer // that hear of the store's events. Guarded by observing.
 
 	untold untold // what local granted and the store does not know of
-	rivals rivals // which limits other processes have with other numbers
+	rivals *advice.Rivals
 
 	testTime func() int64 // local's clock if a test has set it: microseconds since the epoch
 }
@@ -41,7 +42,7 @@ type sharedKey struct{}
 func sharedBy(s Store) *shared {
 	registry, local := s.Registry().Root(), seam.Local(s)
 	return registry.Attach(sharedKey{}, func() any {
-		return &shared{Registry: registry, local: local, start: time.Now()}
+		return &shared{Registry: registry, local: local, start: time.Now(), rivals: advice.NewRivals(registry)}
 	}).(*shared)
 }
 

@@ -2,12 +2,12 @@ package core
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/advice"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -15,7 +15,7 @@ import (
 // takes quota, window, burst, algorithm, jitter and soft limit from the limit that f
 // returns. Name, key, cost and everything else stay. The zero Limit stands for the
 // limit's own numbers. So does a tier that can never work, which is logged as
-// [adviceTier]. One that holds less than a request costs is logged as well, and denies the
+// advice WL006. One that holds less than a request costs is logged as well, and denies the
 // request: the limit's own numbers may be a larger plan's.
 //
 // What a client has used stays used when its tier changes, up to the new burst: with
@@ -38,7 +38,7 @@ type tiers struct {
 	choose func(keyfuncs.Request) Limit
 	base   *Rule // of the limit itself
 	cost   int64 // of a request; a tier that can't hold it denies
-	advise func(Advice, string)
+	advice *advice.Limit
 
 	// known is copied to add a tier, and the map itself never changes. A sync.Map
 	// would allocate its key for each request.
@@ -73,10 +73,10 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	}
 	switch {
 	case err != nil:
-		t.advise(adviceTier, store.Reason(err))
+		t.advice.TierFails(store.Reason(err))
 		rule = *t.base
 	case t.cost > rule.Burst:
-		t.advise(adviceTier, fmt.Sprintf("limit %q: cost %d can never fit: the tier holds at most %d, and denies such requests", l.name, t.cost, rule.Burst))
+		t.advice.TierTooSmall(t.cost, rule.Burst)
 	}
 	if t.full.Load() {
 		return &rule

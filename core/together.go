@@ -410,8 +410,8 @@ func (t *together) agree(peek bool) {
 // conclude makes the decisions final.
 func (t *together) conclude(ctx context.Context) {
 	for i, c := range t.calls {
-		if l, r := t.now[i], t.asks[i].Request; c != nil && r != nil && l.advisor.isLooking() {
-			l.advisor.look(l, r, c, &t.asks[i].Decision)
+		if l, r := t.now[i], t.asks[i].Request; c != nil && r != nil && l.advisor.Looking() {
+			l.look(r, c, &t.asks[i].Decision)
 		}
 	}
 	t.agree(false)

@@ -1,4 +1,4 @@
-package core
+package advice
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,16 +44,20 @@ const (
 	rivalsLength = 200
 )
 
-// rivals compares the limits of a store with those of other processes.
-type rivals struct {
-	began atomic.Bool
+// Rivals compares the limits of a store with those of other processes.
+type Rivals struct {
+	registry *store.Registry
+	began    atomic.Bool
 
 	mu       sync.Mutex
-	limiters []weak.Pointer[Limiter] // that have limits of the store. Guarded by mu.
-	full     int                     // how long limiters becomes before those that are gone are removed. Guarded by mu.
+	advisors []weak.Pointer[Advisor] // of limiters that have limits of the store. Guarded by mu.
+	full     int                     // how long advisors becomes before those that are gone are removed. Guarded by mu.
 
 	known map[string]rival // by the key of the numbers; of the goroutine that compares
 }
+
+// NewRivals returns the Rivals of a store, one for all limiters on it. It compares nothing before the store answers.
+func NewRivals(r *store.Registry) *Rivals { return &Rivals{registry: r} }
 
 // rival is what is known of the numbers under one key.
 type rival struct {
@@ -61,48 +66,48 @@ type rival struct {
 	last  time.Time
 }
 
-// know adds a limiter, which is to give advice on its limits.
-func (v *rivals) know(l *Limiter) {
+// know adds the advisor of a limiter, which is to give advice on its limits.
+func (v *Rivals) know(a *Advisor) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.limiters) >= v.full {
-		kept := v.limiters[:0]
-		for _, p := range v.limiters {
+	if len(v.advisors) >= v.full {
+		kept := v.advisors[:0]
+		for _, p := range v.advisors {
 			if p.Value() != nil {
 				kept = append(kept, p)
 			}
 		}
-		clear(v.limiters[len(kept):])
-		v.limiters, v.full = kept, 2*len(kept)+8
+		clear(v.advisors[len(kept):])
+		v.advisors, v.full = kept, 2*len(kept)+8
 	}
-	v.limiters = append(v.limiters, weak.Make(l))
+	v.advisors = append(v.advisors, weak.Make(a))
 }
 
-// compareLater begins to compare, if the store can, and nobody has begun. The first comparison is one
+// begin begins to compare, if the store can, and nobody has begun. The first comparison is one
 // of later: what ends soon says nothing.
-func (s *shared) compareLater() {
-	if s.rivals.began.Load() || s.rivals.began.Swap(true) {
+func (v *Rivals) begin() {
+	if v.began.Load() || v.began.Swap(true) {
 		return
 	}
-	if swap := s.Swapper(); swap != nil {
-		s.rivals.known = make(map[string]rival)
-		compareAgain(weak.Make(s))
+	if v.registry.Swapper() != nil {
+		v.known = make(map[string]rival)
+		compareAgain(weak.Make(v))
 	}
 }
 
 // compareAgain has a timer compare. The timer holds what the limiters share weakly, so that a store that
 // nobody uses any more is garbage.
-func compareAgain(held weak.Pointer[shared]) {
+func compareAgain(held weak.Pointer[Rivals]) {
 	time.AfterFunc(rivalsEvery+rand.N(rivalsEvery/2), func() { //nolint:gosec // G404: spreads processes, hides nothing
-		if s := held.Value(); s != nil && s.compare() {
+		if v := held.Value(); v != nil && v.compare() {
 			compareAgain(held)
 		}
 	})
 }
 
 // compare compares all limits once. It returns false if that can't be done again.
-func (s *shared) compare() bool {
-	swap, all := s.Swapper(), s.Declarations()
+func (v *Rivals) compare() bool {
+	swap, all := v.registry.Swapper(), v.registry.Declarations()
 	all = all[:min(len(all), rivalsMost)]
 	known := make(map[string]rival, len(all))
 	for len(all) > 0 {
@@ -120,13 +125,13 @@ func (s *shared) compare() bool {
 			return failed == nil || failed.Class != store.ClassClosed
 		}
 		for i := range some {
-			r := s.rivals.known[keys[i]].after(values[i], before[i], time.Now())
+			r := v.known[keys[i]].after(values[i], before[i], time.Now())
 			if known[keys[i]] = r; r.seen >= rivalsSeen {
-				s.rivals.advise(&some[i], before[i])
+				v.say(&some[i], before[i])
 			}
 		}
 	}
-	s.rivals.known = known
+	v.known = known
 	return true
 }
 
@@ -151,18 +156,18 @@ func rivalKey(d *store.Declaration) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// advise has the limiters with this limit say that another process has other numbers.
-func (v *rivals) advise(d *store.Declaration, theirs string) {
+// say has the limiters with this limit say that another process has other numbers.
+func (v *Rivals) say(d *store.Declaration, theirs string) {
 	v.mu.Lock()
-	limiters := v.limiters
+	advisors := slices.Clone(v.advisors) // know moves those that are left
 	v.mu.Unlock()
 	if len(theirs) > rivalsLength {
 		theirs = theirs[:rivalsLength] + "…"
 	}
 	problem := fmt.Sprintf("limit %s: other processes have a limit of this name with other numbers in the same store, so both count in the same buckets: here %s, there %q; give each application its own Prefix (pgstore: Schema), or the limits different names", d.Rule.Name, d.InWords(), theirs)
-	for _, p := range limiters {
-		if l := p.Value(); l != nil && l.limitOf(d.Rule.Name) != nil {
-			l.advisor.adviseLimit(adviceRivals, d.Rule.Name, problem)
+	for _, p := range advisors {
+		if a := p.Value(); a != nil && a.has(d.Rule.Name) {
+			a.sayOf(d.Rule.Name, Rival, problem)
 		}
 	}
 }
