@@ -38,6 +38,7 @@ const (
 // settler tells a store in the background what ended reservations give back or charge. What
 // the store certainly has not noted, since it was not asked or refused, is kept and tried
 // again until it has no meaning any more. Its goroutines end when there is nothing to settle.
+// It makes no batches: a store that can has a queue of its own.
 // Its zero value is ready to use.
 type settler struct {
 	mu       sync.Mutex

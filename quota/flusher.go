@@ -28,7 +28,8 @@ const (
 	prepareEvery = time.Hour
 )
 
-// flusher writes what was used to the ledger.
+// flusher writes what was used to the ledger. It is no line: a clock begins its batches, nobody waits for one, and what
+// waits are sums in the table, to which later requests add.
 type flusher struct {
 	book *Book
 	mu   sync.Mutex // one flush at a time

@@ -6,7 +6,7 @@ import (
 )
 
 // line is a queue of questions to the ledger. A few goroutines ask them, several at a time, and end when none is left.
-// Those who ask for the same thing at the same time share one question.
+// Those who ask for the same thing at the same time share one question. It has what opener and tenants have in common.
 type line[K comparable, Q question[K]] struct {
 	mu      sync.Mutex
 	pending map[K]Q   // queued or on their way. Guarded by mu.

@@ -6,6 +6,8 @@ import "sync"
 // the calls of this process never compete with each other: a hot key costs one transaction
 // per flight, and not one per call. Calls that have no record in common fly at the same time,
 // as long as there are connections for them, and together where there are not.
+//
+// It has no code in common with other batchers: their queues know nothing of what is in flight but how much it is.
 type queue struct {
 	most   int               // flights
 	depart func(jobs []*job) // starts a flight, which ends with landed

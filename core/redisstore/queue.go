@@ -6,6 +6,8 @@ package redisstore
 // enqueue or next until next finds nothing to do. While a place is taken, exactly
 // one goroutine is responsible for its batch, and that goroutine must end with
 // next, or jobs wait until their deadline.
+//
+// Other batchers (core/pgstore, service/client, quota) do without it: jobs are reused, and a caller runs the batch itself.
 
 import (
 	"context"

@@ -14,6 +14,9 @@ import (
 // queue sends checks. As long as fewer than Config.Connections requests are under way, a check is sent at
 // once. Those that come meanwhile wait, and the next request takes them along: no check waits for others
 // to come.
+//
+// It has little in common with the line of package quota, whose callers share answers: here each has its own, leaves when it
+// likes, and makes the request itself if it is alone.
 type queue struct {
 	client *Client
 

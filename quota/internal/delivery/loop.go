@@ -37,7 +37,8 @@ type client interface {
 	count(ctx context.Context) (int64, error)
 }
 
-// loop serves one receiver from this process.
+// loop serves one receiver from this process. Its queue is the ledger's, since it outlives the process and all processes take
+// from it, so that no batcher of calls in memory would do.
 type loop struct {
 	desk       *Desk
 	client     client
