@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/compose"
+	"github.com/weblimit/weblimit/internal/wholefile"
 )
 
 // Set holds the policies of a file, and the limiters that were made of them. It is safe for
@@ -21,8 +22,8 @@ type Set struct {
 	options Options
 	live    compose.Live
 
-	loading chan struct{} // has a place for whoever loads a file and takes it, so that files are taken in order
-	keeping sync.Mutex    // held while Options.Keep is written
+	loader  *wholefile.Loader[File]
+	keeping sync.Mutex // held while Options.Keep is written
 
 	mu       sync.Mutex
 	current  *document   // Guarded by mu.
@@ -81,7 +82,12 @@ func From(source Source, options ...Options) (*Set, error) {
 	if own, ok := source.(fileSource); ok && isFile(o.Keep, own.name) {
 		return nil, fmt.Errorf("weblimit: policy: Options.Keep names the policy file itself, %s, which a roll-back would write over: give it another name", own.name)
 	}
-	s := &Set{source: source, loading: make(chan struct{}, 1), options: o.clone()}
+	s := &Set{source: source, options: o.clone()}
+	s.loader = wholefile.NewLoader(source.Load, func(err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refuse("", err)
+	})
 	if s.status.File, s.current, err = s.begin(context.Background()); err != nil {
 		return nil, err
 	}
@@ -191,33 +197,20 @@ func (s *Set) Reload(ctx context.Context) error {
 // load loads the file and has it decide, if it is good. It passes over a text that was refused or rolled
 // back before, unless somebody asks for it. It returns false if the file could not be loaded.
 func (s *Set) load(ctx context.Context, asked bool) (loaded bool, err error) {
-	select {
-	case s.loading <- struct{}{}:
-		defer func() { <-s.loading }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	file, err := s.source.Load(ctx)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return false, err // the caller has gone, which says nothing about the file
-	case err != nil:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.refuse("", err)
-		return false, err
-	case s.passed(hashOf(file.Text), asked):
-		return true, nil
-	}
-	// A large file takes a second, in which others read the status.
-	next, err := compile(ctx, file.Name, file.Text, &s.options)
-	if err != nil && ctx.Err() != nil {
-		return false, err // a secret was not waited for
-	}
-	if err = s.take(file, next, err); err == nil {
-		s.keep()
-	}
-	return true, err
+	return s.loader.Load(ctx, func(file File) error {
+		if s.passed(hashOf(file.Text), asked) {
+			return nil
+		}
+		// A large file takes a second, in which others read the status.
+		next, err := compile(ctx, file.Name, file.Text, &s.options)
+		if err != nil && ctx.Err() != nil {
+			return err // a secret was not waited for
+		}
+		if err = s.take(file, next, err); err == nil {
+			s.keep()
+		}
+		return err
+	})
 }
 
 // passed reports whether a text needs no further look.

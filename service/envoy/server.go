@@ -34,8 +34,7 @@ type Server struct {
 
 	strangers strangers
 
-	// loading has a place for whoever loads files and takes them: a mutex that is waited for no longer than a context lasts.
-	loading chan struct{}
+	loader *wholefile.Loader[[]policy.File]
 
 	mu      sync.Mutex
 	status  Status // Guarded by mu.
@@ -62,7 +61,8 @@ func New(config Config) (*Server, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, health: health.NewServer(), loading: make(chan struct{}, 1)}
+	s := &Server{config: config, health: health.NewServer()}
+	s.loader = wholefile.NewLoader(s.read, func(err error) { s.refuse("", err) })
 	s.stats.most = config.MaxSeries
 	if err := s.Reload(context.Background()); err != nil {
 		return nil, err
@@ -117,24 +117,16 @@ func (s *Server) Reload(ctx context.Context) error {
 // load is Reload. If it follows a change, files that were refused before are not refused again. It returns
 // false if the files could not be read.
 func (s *Server) load(ctx context.Context, follows bool) (read bool, err error) {
-	select {
-	case s.loading <- struct{}{}:
-		defer func() { <-s.loading }()
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
+	return s.loader.Load(ctx, func(files []policy.File) error { return s.take(ctx, files, follows) })
+}
+
+// read reads the files, of which there must be one.
+func (s *Server) read(ctx context.Context) ([]policy.File, error) {
 	files, err := s.config.Source.Load(ctx)
-	switch {
-	case err == nil && len(files) == 0:
+	if err == nil && len(files) == 0 {
 		err = errNoFiles
-	case err != nil && ctx.Err() != nil:
-		return false, err // the caller's end is no fault of the files
 	}
-	if err != nil {
-		s.refuse("", err)
-		return false, err
-	}
-	return true, s.take(ctx, files, follows)
+	return files, err
 }
 
 // take has files decide, if they are good.
