@@ -144,9 +144,9 @@ func compile(ctx context.Context, file string, content []byte, options *Options)
 		if m.value.kind != kindObject {
 			continue
 		}
-		before := len(p.all) + p.more
+		before := p.Count()
 		made := b.policy(m.key, m.value, root.get("defaults"))
-		if len(p.all)+p.more == before && !m.value.bad {
+		if p.Count() == before && !m.value.bad {
 			made.check(m.key, d, scratch, p, options.Validate)
 		}
 		d.policies[made.name], d.names = made, append(d.names, made.name)

@@ -95,7 +95,7 @@ func (o *object) check(n *node, p *problems) bool {
 // unknown adds the problem of a field that there is not. It returns the one that was probably meant, or
 // "".
 func (o *object) unknown(name *node, p *problems) (instead string) {
-	if p.full() { // to look for what was meant costs more than all else: see full
+	if p.Exceeded() { // to look for what was meant costs more than all else
 		p.add(name, "unknown field")
 		return ""
 	}

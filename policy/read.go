@@ -1,150 +1,84 @@
 package policy
 
 import (
-	"bytes"
-	"errors"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/weblimit/weblimit/internal/spelling"
-	"github.com/weblimit/weblimit/internal/wholefile"
+	"github.com/weblimit/weblimit/policy/yamlfile"
 )
 
-// Bounds of a file. Ten thousand limits take about 2 MB, 150,000 values and 200,000 marks.
-const (
-	maxBytes  = 8 << 20
-	maxMarks  = 300_000 // before it is parsed: see wholefile.Marks
-	maxValues = 300_000 // with every alias written out, so that aliases of aliases can't explode
-	maxDepth  = 40
-)
+const maxBytes = 8 << 20
+
+// format bounds a file, and a table of [Test]. Ten thousand limits take about 2 MB, 150,000 values and 200,000 marks.
+var format = yamlfile.Format{
+	Bytes: maxBytes, Marks: 300_000, Room: "10,000 limits", Values: 300_000, Levels: 40,
+	Missing: `the file is empty; it needs "policies:"`, Second: `a file is one document: remove the "---" between them`,
+}
 
 // read parses a file into nodes. It refuses whatever YAML reads in a surprising way, and whatever two
 // readers of YAML may read differently: the file is also read by editors, tools and reviews, which must see the
 // limits that decide.
 func read(text []byte, p *problems) *node {
-	switch {
-	case len(text) > maxBytes:
-		p.add(nil, "the file has %d bytes, the most is %d", len(text), maxBytes)
-		return nil
-	case !utf8.Valid(text):
-		p.add(nil, "the file is not UTF-8 text")
-		return nil
-	case wholefile.Marks(text) > maxMarks:
-		p.add(nil, "the file has more than %d commas, colons, dashes, brackets, braces and comments, which is more than %d limits need", maxMarks, 10_000)
+	top, problem := format.Parse(text)
+	if problem != nil {
+		problem.File = p.file
+		p.Add(*problem)
 		return nil
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document, second yaml.Node
-	if err := decoder.Decode(&document); err != nil {
-		if errors.Is(err, io.EOF) {
-			p.add(nil, `the file is empty; it needs "policies:"`)
-		} else {
-			p.add(lineOf(err), "%s", syntax(err))
-		}
-		return nil
-	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		if err != nil {
-			p.add(lineOf(err), "%s", syntax(err))
-		} else {
-			p.add(&node{line: second.Line, column: max(second.Column, 1)}, `a file is one document: remove the "---" between them`)
-		}
-		return nil
-	}
-	r := reader{problems: p, open: make(map[*yaml.Node]bool)}
-	root := r.node(document.Content[0], nil, "", 0)
-	if r.stopped {
+	r := reader{p, format.Reading()}
+	root := r.node(top, nil, "", 0)
+	if r.values.Exceeded() {
 		return nil
 	}
 	return root
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-// syntax returns an error of the YAML library without its prefix.
-func syntax(err error) string {
-	text := yamlLine.ReplaceAllString(err.Error(), "")
-	switch {
-	case strings.HasPrefix(text, "unknown anchor"): // its name can be a secret that begins with *
-		text = "an alias (*…) without an anchor (&…); put text that begins with * in quotes"
-	case strings.Contains(text, "found character that cannot start any token"):
-		text += "; indent with blanks, not with tabs, and put text that begins with @ or ` in quotes"
-	}
-	return "this is not valid YAML: " + text
-}
-
-func lineOf(err error) *node {
-	match := yamlLine.FindStringSubmatch(err.Error())
-	if match == nil || match[1] == "" {
-		return nil
-	}
-	line, _ := strconv.Atoi(match[1])
-	if strings.Contains(err.Error(), "did not find expected") {
-		line++ // its parser counts from 0, its scanner from 1
-	}
-	return &node{line: line}
-}
-
 // reader makes nodes of YAML nodes.
 type reader struct {
 	problems *problems
-	open     map[*yaml.Node]bool // aliases that are being followed: one that is there again holds itself
-	values   int
-	depth    int
-	stopped  bool // a bound was passed
+	values   *yamlfile.Reading
 }
 
 // node returns a node, or nil if it can't be used. An alias is replaced by what it stands for, and
 // keeps the position of that.
 func (r *reader) node(from *yaml.Node, in *node, name string, at int) *node {
 	n := &node{line: from.Line, column: from.Column, in: in, name: name, at: at}
-	if from.Kind == yaml.AliasNode {
-		if r.open[from.Alias] {
-			r.problems.add(n, "*%s is inside of what it stands for", from.Value)
+	of, problem := r.values.Value(from)
+	if of == nil {
+		if problem != "" {
+			r.problems.add(n, "%s", problem)
+		}
+		return nil
+	}
+	n.line, n.column = of.Line, of.Column
+	if of.Style&yaml.TaggedStyle != 0 {
+		r.problems.add(n, "tags (%s) are not used here; remove it, or put text that begins with ! in quotes", n.shown(of.Tag))
+		return nil
+	}
+	if of.Kind == yaml.ScalarNode {
+		if !r.scalar(of, n, false) {
 			return nil
 		}
-		r.open[from.Alias] = true
-		defer delete(r.open, from.Alias)
-		return r.node(from.Alias, in, name, at)
+		return n
 	}
-	r.depth++
-	defer func() { r.depth-- }()
-	switch r.values++; {
-	case r.stopped:
-		return nil
-	case r.values > maxValues:
-		r.stopped = true
-		r.problems.add(n, "the file has more than %d values, with every alias written out", maxValues)
-		return nil
-	case r.depth > maxDepth:
-		r.stopped = true
-		r.problems.add(n, "values are nested more than %d deep", maxDepth)
+	if problem := r.values.Begin(of); problem != "" {
+		r.problems.add(n, "%s", problem)
 		return nil
 	}
-	if from.Style&yaml.TaggedStyle != 0 {
-		r.problems.add(n, "tags (%s) are not used here; remove it, or put text that begins with ! in quotes", n.shown(from.Tag))
-		return nil
+	defer r.values.End(of)
+	if of.Kind == yaml.MappingNode {
+		r.object(of, n)
+		return n
 	}
-	switch from.Kind {
-	case yaml.MappingNode:
-		r.object(from, n)
-	case yaml.SequenceNode:
-		n.kind = kindList
-		for i, item := range from.Content {
-			if made := r.node(item, n, "", i); made != nil {
-				n.items = append(n.items, made)
-			} else {
-				n.broken = append(n.broken, "")
-			}
-		}
-	case yaml.ScalarNode:
-		if !r.scalar(from, n, false) {
-			return nil
+	n.kind = kindList
+	for i, item := range of.Content {
+		if made := r.node(item, n, "", i); made != nil {
+			n.items = append(n.items, made)
+		} else {
+			n.broken = append(n.broken, "")
 		}
 	}
 	return n
@@ -152,7 +86,7 @@ func (r *reader) node(from *yaml.Node, in *node, name string, at int) *node {
 
 func (r *reader) object(from *yaml.Node, n *node) {
 	n.kind = kindObject
-	lines := make(map[string]int, len(from.Content)/2)
+	keys := make(yamlfile.Keys, len(from.Content)/2)
 	for i := 0; i+1 < len(from.Content); i += 2 {
 		name, value := from.Content[i], from.Content[i+1]
 		if name.Kind == yaml.AliasNode {
@@ -179,11 +113,10 @@ func (r *reader) object(from *yaml.Node, n *node) {
 			n.broken = append(n.broken, name.Value)
 			continue
 		}
-		if line, twice := lines[key.text]; twice {
-			r.problems.add(key, "%s is there twice, first in line %d", spelling.Quote(key.text), line)
+		if problem := keys.Add(key.text, name.Line); problem != "" {
+			r.problems.add(key, "%s", problem)
 			continue
 		}
-		lines[key.text] = name.Line
 		if made := r.node(value, n, key.text, 0); made != nil {
 			n.fields = append(n.fields, member{key, made})
 		} else {

@@ -97,7 +97,7 @@ func Test(file, table File, options ...Options) ([]Trial, error) {
 	for _, n := range root.get("tests").items {
 		failures := &problems{file: table.Name}
 		d.try(n, failures)
-		trials = append(trials, Trial{n.get("name").string(), failures.all})
+		trials = append(trials, Trial{n.get("name").string(), failures.All()})
 	}
 	return trials, nil
 }

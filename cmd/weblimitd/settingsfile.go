@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weblimit/weblimit/internal/settings"
+	"github.com/weblimit/weblimit/policy/yamlfile"
 )
 
 // readAll reads the settings of flags, the environment and the file that --config names.
@@ -24,6 +23,9 @@ func (o *options) readAll(environ []string) error {
 	return errors.Join(append(errs, o.set.Read(env, file))...)
 }
 
+// settingsFormat bounds a settings file. It has a line for each setting, and lists such as those of trusted proxies.
+var settingsFormat = yamlfile.Format{Bytes: settings.MaxFile, Marks: 20_000, Room: "10,000 settings", Second: "a settings file is one document"}
+
 // readFile reads a settings file: YAML, one level, names as those of flags. Values are texts, numbers,
 // true, false, or lists of them.
 func (o *options) readFile(name string) (given map[string]settings.Given, errs []error) {
@@ -31,21 +33,18 @@ func (o *options) readFile(name string) (given map[string]settings.Given, errs [
 	if err != nil {
 		return nil, []error{fmt.Errorf("the settings file: %w", err)}
 	}
-	d := yaml.NewDecoder(bytes.NewReader(text))
-	var document yaml.Node
-	if err := d.Decode(&document); errors.Is(err, io.EOF) {
+	root, problem := settingsFormat.Parse(text)
+	switch {
+	case problem != nil:
+		problem.File = name
+		return nil, []error{errors.New(problem.String())}
+	case root == nil:
 		return nil, nil // nothing but comments
-	} else if err != nil {
-		return nil, []error{fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))}
-	}
-	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, []error{fmt.Errorf("%s: a settings file is one document", name)}
-	}
-	root := document.Content[0]
-	if root.Kind != yaml.MappingNode {
+	case root.Kind != yaml.MappingNode:
 		return nil, []error{fmt.Errorf("%s:%d:%d: a settings file has lines such as listen: 127.0.0.1:9180", name, root.Line, root.Column)}
 	}
 	given = map[string]settings.Given{}
+	lines := yamlfile.Keys{}
 	for i := 0; i < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		place := fmt.Sprintf("%s:%d:%d: %s", name, key.Line, key.Column, key.Value)
@@ -61,8 +60,8 @@ func (o *options) readFile(name string) (given map[string]settings.Given, errs [
 			errs = append(errs, fmt.Errorf("%s: a settings file names no other", place))
 			continue
 		}
-		if _, twice := given[key.Value]; twice {
-			errs = append(errs, fmt.Errorf("%s: is there twice", place))
+		if problem := lines.Add(key.Value, key.Line); problem != "" {
+			errs = append(errs, fmt.Errorf("%s:%d:%d: %s", name, key.Line, key.Column, problem))
 			continue
 		}
 		t, err := textOf(value)

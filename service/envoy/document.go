@@ -43,8 +43,8 @@ type rateLimit struct {
 
 // parse reads a file. It adds what is wrong to p.
 func parse(file string, text []byte, endMark bool, p *problems) *document {
-	r := &reader{problems: p, file: file, endMark: endMark, open: make(map[*yaml.Node]bool)}
-	root, ok := r.readFile(text)
+	r := &reader{problems: p, file: file, values: format.Reading()}
+	root, ok := r.readFile(text, endMark)
 	if !ok {
 		return nil
 	}
@@ -211,11 +211,10 @@ func (r *reader) metadata(v value) *structpb.Struct {
 func (r *reader) any(v value) *structpb.Value {
 	switch v.node.Kind {
 	case yaml.MappingNode:
-		leave, ok := r.enter(v)
-		if !ok {
+		if !r.enter(v) {
 			return nil
 		}
-		defer leave()
+		defer r.values.End(v.node)
 		all := &structpb.Struct{Fields: make(map[string]*structpb.Value)}
 		r.members(v, func(key value, member *yaml.Node) {
 			if of, ok := r.resolve(member, join(v.at.path, key.node.Value)); ok {

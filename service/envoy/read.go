@@ -1,29 +1,25 @@
 package envoy
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/internal/wholefile"
+	"github.com/weblimit/weblimit/policy/yamlfile"
 )
 
-// Bounds of a file. Ten thousand rules take about 2 MB, 110,000 values and as many marks.
-const (
-	maxBytes  = 8 << 20
-	maxMarks  = 700_000   // before it is parsed: see wholefile.Marks
-	maxValues = 1_000_000 // with every alias written out, so that aliases of aliases can't explode
-	maxDepth  = 100
-)
+const maxBytes = 8 << 20
+
+// format bounds a file. Ten thousand rules take about 2 MB, 110,000 values and as many marks.
+var format = yamlfile.Format{
+	Bytes: maxBytes, Marks: 700_000, Room: "50,000 rules", Values: 1_000_000, Levels: 100,
+	Missing: `the file is empty; it needs "domain" and "descriptors"`,
+	Second:  `a file is one document, of one domain: put what follows "---" into another file`,
+}
 
 // The fields of each part of a file, and what each is called in messages.
 var (
@@ -39,11 +35,8 @@ var (
 // reader reads one file.
 type reader struct {
 	*problems
-	file    string
-	endMark bool                // a file must show that it is whole
-	open    map[*yaml.Node]bool // maps and lists that are being read: one that is there again holds itself
-	values  int
-	depth   int
+	file   string
+	values *yamlfile.Reading
 }
 
 // value is a value of a file and where it stands.
@@ -52,87 +45,39 @@ type value struct {
 	at   place
 }
 
-// readFile returns the root of a file, or false after a problem.
-func (r *reader) readFile(text []byte) (value, bool) {
-	at := place{file: r.file}
-	switch {
-	case len(text) > maxBytes:
-		r.add(at, "the file has more than %d bytes", maxBytes)
-		return value{}, false
-	case !utf8.Valid(text):
-		r.add(at, "the file is not UTF-8 text")
-		return value{}, false
-	case wholefile.Marks(text) > maxMarks:
-		r.add(at, "the file has more than %d commas, colons, dashes, brackets, braces and comments, which is more than 50,000 rules need", maxMarks)
-		return value{}, false
-	case r.endMark && !wholefile.IsEnded(text):
-		r.add(at, `the file does not end with the line "...", so it may be cut off`)
+// readFile returns the root of a file, or false after a problem. With endMark, the file must show that it is whole.
+func (r *reader) readFile(text []byte, endMark bool) (value, bool) {
+	if endMark && !wholefile.IsEnded(text) {
+		r.add(place{file: r.file}, `the file does not end with the line "...", so it may be cut off`)
 		return value{}, false
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	var document, second yaml.Node
-	if err := decoder.Decode(&document); err != nil {
-		if errors.Is(err, io.EOF) {
-			r.add(at, `the file is empty; it needs "domain" and "descriptors"`)
-		} else {
-			r.syntax(err)
-		}
+	root, problem := format.Parse(text)
+	if problem != nil {
+		problem.File = r.file
+		r.Add(*problem)
 		return value{}, false
 	}
-	switch err := decoder.Decode(&second); {
-	case err == nil:
-		r.add(place{file: r.file, line: second.Line}, `a file is one document, of one domain: put what follows "---" into another file`)
-		return value{}, false
-	case !errors.Is(err, io.EOF):
-		r.syntax(err)
-		return value{}, false
-	}
-	return r.resolve(document.Content[0], "")
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
-func (r *reader) syntax(err error) {
-	at := place{file: r.file}
-	if match := yamlLine.FindStringSubmatch(err.Error()); match != nil {
-		at.line, _ = strconv.Atoi(match[1])
-	}
-	r.add(at, "this is not valid YAML: %s", yamlLine.ReplaceAllString(err.Error(), ""))
+	return r.resolve(root, "")
 }
 
 // resolve returns a value, which an alias may stand for. It returns false after a problem.
 func (r *reader) resolve(n *yaml.Node, path string) (value, bool) {
-	v := value{n, place{r.file, n.Line, n.Column, path}}
-	if r.values++; r.values > maxValues {
-		if r.values == maxValues+1 {
-			r.add(v.at, "the file has more than %d values, with every alias written out", maxValues)
-		}
-		return v, false
+	v := value{at: place{r.file, n.Line, n.Column, path}} // of an alias, and not of what it stands for
+	of, problem := r.values.Value(n)
+	if problem != "" {
+		r.add(v.at, "%s", problem)
 	}
-	for n.Kind == yaml.AliasNode { // the place stays that of the alias
-		n = n.Alias
-		v.node = n
-	}
-	return v, true
+	v.node = of
+	return v, of != nil
 }
 
-// enter notes that the fields or items of a value are read, until the function that it returns is
-// called. It returns false after a problem.
-func (r *reader) enter(v value) (leave func(), ok bool) {
-	switch {
-	case r.open[v.node]:
-		r.add(v.at, "the alias is inside of what it stands for")
-		return nil, false
-	case r.depth >= maxDepth:
-		r.add(v.at, "values are nested more than %d deep", maxDepth)
-		return nil, false
+// enter begins to read the fields or items of a value. It returns false after a problem; r.values.End has to follow if there is none.
+func (r *reader) enter(v value) bool {
+	problem := r.values.Begin(v.node)
+	if problem != "" {
+		r.add(v.at, "%s", problem)
 	}
-	r.open[v.node] = true
-	r.depth++
-	return func() {
-		r.depth--
-		delete(r.open, v.node)
-	}, true
+	return problem == ""
 }
 
 // fields calls use for each field of a part of the file. It returns false if the value is no map.
@@ -141,11 +86,10 @@ func (r *reader) fields(v value, part string, use func(name string, v value)) bo
 		r.add(v.at, "%s must be a map of fields, not %s", part, kindOf(v.node))
 		return false
 	}
-	leave, ok := r.enter(v)
-	if !ok {
+	if !r.enter(v) {
 		return false
 	}
-	defer leave()
+	defer r.values.End(v.node)
 	r.members(v, func(key value, member *yaml.Node) {
 		name, at := key.node.Value, key.at
 		at.path = join(v.at.path, name)
@@ -166,7 +110,7 @@ func (r *reader) fields(v value, part string, use func(name string, v value)) bo
 // members calls use for each field of a map. Those of a merge key (<<) count unless the map has them
 // itself.
 func (r *reader) members(v value, use func(key value, member *yaml.Node)) {
-	seen := make(map[string]int)
+	seen := make(yamlfile.Keys)
 	content := v.node.Content
 	var merged []*yaml.Node
 	for i := 0; i+1 < len(content); i += 2 {
@@ -181,11 +125,10 @@ func (r *reader) members(v value, use func(key value, member *yaml.Node)) {
 			merged = append(merged, content[i+1])
 			continue
 		}
-		if line, twice := seen[key.node.Value]; twice {
-			r.add(key.at, "%s is there twice, first in line %d", spelling.Quote(key.node.Value), line)
+		if problem := seen.Add(key.node.Value, key.at.line); problem != "" {
+			r.add(key.at, "%s", problem)
 			continue
 		}
-		seen[key.node.Value] = key.at.line
 		use(key, content[i+1])
 	}
 	for _, from := range merged {
@@ -194,16 +137,15 @@ func (r *reader) members(v value, use func(key value, member *yaml.Node)) {
 }
 
 // merge calls use for fields of a map, or of several, that are not seen before.
-func (r *reader) merge(v value, from *yaml.Node, seen map[string]int, use func(key value, member *yaml.Node)) {
+func (r *reader) merge(v value, from *yaml.Node, seen yamlfile.Keys, use func(key value, member *yaml.Node)) {
 	other, ok := r.resolve(from, v.at.path)
 	if !ok {
 		return
 	}
-	leave, ok := r.enter(other)
-	if !ok {
+	if !r.enter(other) {
 		return
 	}
-	defer leave()
+	defer r.values.End(other.node)
 	switch other.node.Kind {
 	case yaml.SequenceNode:
 		for _, item := range other.node.Content {
@@ -211,11 +153,9 @@ func (r *reader) merge(v value, from *yaml.Node, seen map[string]int, use func(k
 		}
 	case yaml.MappingNode:
 		r.members(other, func(key value, member *yaml.Node) {
-			if _, own := seen[key.node.Value]; own {
-				return
+			if seen.Add(key.node.Value, key.at.line) == "" { // else the map has it itself
+				use(key, member)
 			}
-			seen[key.node.Value] = key.at.line
-			use(key, member)
 		})
 	default:
 		r.add(other.at, "<< merges a map of fields, or a list of them, not %s", kindOf(other.node))
@@ -231,11 +171,10 @@ func (r *reader) items(v value, use func(v value)) {
 		r.add(v.at, "it must be a list, not %s", kindOf(v.node))
 		return
 	}
-	leave, ok := r.enter(v)
-	if !ok {
+	if !r.enter(v) {
 		return
 	}
-	defer leave()
+	defer r.values.End(v.node)
 	for i, item := range v.node.Content {
 		if resolved, ok := r.resolve(item, fmt.Sprintf("%s[%d]", v.at.path, i)); ok {
 			use(resolved)

@@ -2,9 +2,9 @@ package mutants
 
 // files are mistakes with policy files.
 var files = []Mutant{
-	{File: "policy/read.go", Old: "if line, twice := lines[key.text]; twice {", New: "if line, twice := lines[key.text]; twice && line < 0 {", What: "a field that is there twice counts once", Tests: "policy"},
-	{File: "policy/read.go", Old: "\tcase r.values > maxValues:\n", New: "\tcase false:\n", What: "aliases of aliases explode", Tests: "policy"},
-	{File: "policy/read.go", Old: "\tif err := decoder.Decode(&second); !errors.Is(err, io.EOF) {\n", New: "\tif err := decoder.Decode(&second); false {\n", What: "the second document of a file is passed over", Tests: "policy"},
+	{File: "policy/yamlfile/yamlfile.go", Old: "if first, twice := k[name]; twice {", New: "if first, twice := k[name]; twice && first < 0 {", What: "a field that is there twice counts once", Tests: "policy policy/yamlfile"},
+	{File: "policy/yamlfile/yamlfile.go", Old: "\tif r.values > r.format.Values {\n", New: "\tif false {\n", What: "aliases of aliases explode", Tests: "policy policy/yamlfile"},
+	{File: "policy/yamlfile/yamlfile.go", Old: "\t\terr = decoder.Decode(&second)\n", New: "\t\terr = io.EOF\n", What: "the second document of a file is passed over", Tests: "policy policy/yamlfile"},
 	{File: "policy/trial.go", Old: "\tcase written.get(\"remaining\") != nil && written.get(\"remaining\").integer() != remaining:\n", New: "\tcase false:\n", What: "a test of a policy passes whatever is left", Tests: "policy"},
 	{File: "policy/limit.go", Old: "\tif group != nil {\n\t\tl = l.When(*group)\n\t}\n", New: "\t_ = group\n", What: "a policy's limits count requests that the policy is not about", Tests: "policy"},
 	{File: "policy/limit.go", Old: "l = l.OnMissingKey(core.MissingKey(slices.Index(missingKeys, missing.text)))", New: "_ = missing", What: "on_missing_key of a policy does nothing", Tests: "policy"},
