@@ -20,6 +20,7 @@ type call struct {
 	refused []refusal        // by limits in shadow mode, without asking the store
 	exact   bool             // in an outage, a cost above the share of this process does not fit
 	asked   bool             // of a question of compose.Together, whose asker settles what it charges
+	asker   *asked           // that wants warnings, or nil
 
 	most    time.Duration // how long the store may take, if less than the limiter's timeout; 0 for no bound
 	entries []seam.Entry  // of a catalog, which each check is for: see takeEntries; nil for other limiters
@@ -82,6 +83,7 @@ func (c *call) Forget() {
 	if c.entries != nil {
 		c.entries, c.apart = nil, false
 	}
+	c.asker = nil
 	c.checkTime, c.waitTime = 0, 0
 	if c.reading.Request != nil {
 		c.reading = keyfuncs.Reading{}

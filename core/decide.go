@@ -204,7 +204,7 @@ func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []
 	r := &d.one[0]
 	r.Rule, r.Shadow = rule, from.shadow
 	l.direct.TakeOne(rule, key, cost, &r.Result)
-	l.warn(ctx, from, key, cost, r)
+	l.warn(ctx, from, key, cost, r, nil)
 	d.conclude()
 }
 
@@ -217,7 +217,7 @@ func (l *Limiter) decideObserved(ctx context.Context, c *call, d *Decision) {
 	began := l.shared.now()
 	l.observed.TakeOne(check.Rule, check.Key, check.Cost, &r.Result)
 	c.measured(l.shared, began)
-	l.warn(ctx, from, check.Key, check.Cost, r)
+	l.warn(ctx, from, check.Key, check.Cost, r, nil)
 	d.conclude()
 }
 

@@ -164,7 +164,7 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
 		r.Rule, r.Result, r.Shadow, r.Reason = check.Rule, c.results[i], check.Shadow, ReasonUndecided
-		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r)
+		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r, c.asker)
 	}
 	for i, refused := range c.refused {
 		results[len(c.results)+i] = LimitResult{Rule: &refused.limit.rule, Shadow: true, Reason: refused.reason}

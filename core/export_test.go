@@ -17,12 +17,7 @@ const AllHeaders = allHeaders
 const MaxWarned = maxWarned
 
 // Warned returns of how many events the limiter remembers that they were sent.
-func (l *Limiter) Warned() int {
-	if l.warned == nil {
-		return 0
-	}
-	return l.warned.Len()
-}
+func (l *Limiter) Warned() int { return l.warned().Len() }
 
 // KnownTiers returns how many tiers' rules the limiter's first limit has kept.
 func (l *Limiter) KnownTiers() int {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -39,7 +40,7 @@ type Limiter struct {
 
 	missingKey MissingKeyAnswer
 	onWarning  func(context.Context, Warning)
-	warned     *Memory // which warnings were sent; nil if nobody wants them
+	warned     func() *Memory // which warnings were sent; made when first needed
 	waitlist   *waitlist
 	needs      []need // values of a framework that requests must have
 	version    string
@@ -138,8 +139,10 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 	if l.timeout == 0 {
 		l.timeout = store.DefaultTimeout
 	}
-	if config.common != nil && config.OnWarning != nil {
-		l.warned = config.common.warned()
+	if config.common != nil {
+		l.warned = config.common.warned
+	} else {
+		l.warned = sync.OnceValue(newWarned)
 	}
 	if before != nil {
 		l.goOn(before)
@@ -237,9 +240,6 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	}
 	if from.warnAt == nil && from.numbers.Algorithm == store.Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
-	}
-	if len(to.warnAt) > 0 && l.onWarning != nil && l.warned == nil {
-		l.warned = newWarned()
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
 	to.shows = from.costBy != nil || from.tiers != nil || from.keepFree != nil || len(from.when) > 0

@@ -51,10 +51,7 @@ func (v *live) suits(adapter string, offers []string) error {
 // goOn has l take over what outlives a configuration: waiting requests, warnings that were sent, and
 // what was looked at for advice.
 func (l *Limiter) goOn(before *Limiter) {
-	l.waitlist = before.waitlist
-	if before.warned != nil {
-		l.warned = before.warned
-	}
+	l.waitlist, l.warned = before.waitlist, before.warned
 	l.advisor.GoOn(before.advisor)
 }
 

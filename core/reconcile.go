@@ -34,9 +34,9 @@ func (l *Limiter) reconcile(ctx context.Context, c *call) {
 		return
 	}
 	for i, limit := range due.limits { // this charge may reach a warning level
-		if check := &due.checks[i]; len(limit.warnAt) > 0 {
+		if check := &due.checks[i]; len(limit.warnAt) > 0 || c.asker != nil {
 			r := LimitResult{Rule: check.Rule, Result: due.results[i]}
-			l.warn(ctx, limit, check.Key, check.Cost, &r)
+			l.warn(ctx, limit, check.Key, check.Cost, &r, c.asker)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func (t *together) ask(ctx context.Context, i int) error {
 	q, l := &t.asks[i], t.now[i]
 	d := &q.Decision
 	*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
-	q.Granted, q.Delay, q.Held, q.Unsettled = 0, 0, nil, false
+	q.Granted, q.Delay, q.Held, q.Unsettled, q.Warnings = 0, 0, nil, false, nil
 	if q.Entries != nil {
 		t.calls[i] = l.askEntries(q)
 		return nil
@@ -142,6 +142,9 @@ func (t *together) ask(ctx context.Context, i int) error {
 	}
 	c := calls.Get().(*call)
 	t.calls[i] = c
+	if q.Warn {
+		c.asker = q
+	}
 	if q.Request == nil {
 		c.keys = keyfuncs.AppendKey(c.keys, q.Key)
 	}

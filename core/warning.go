@@ -63,27 +63,45 @@ func threshold(level float64, burst int64) int64 {
 	return max(integer.CeilMulDiv(int64(level*1e6+0.5), burst, 1e6), 1)
 }
 
-// warn sets the highest level that a charged result has reached, and calls OnWarning if
-// this request reached it. On the way up only one charge crosses a level, so few requests
-// have to look up whether the event was sent before.
-func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64, r *LimitResult) {
-	if len(from.warnAt) == 0 || !r.Charged {
+// warn sets the highest level that a charged result has reached, and calls OnWarning and tells the
+// asker, unless it is nil, if this request reached it. On the way up only one charge crosses a level,
+// so few requests have to look up whether the event was sent before.
+func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64, r *LimitResult, asker *asked) {
+	levels := from.warnAt
+	if asker != nil && levels == nil && r.Rule.Algorithm == store.Calendar {
+		levels = calendarLevels
+	}
+	if len(levels) == 0 || !r.Charged {
 		return
 	}
 	used := r.used()
-	for i, level := range from.warnAt {
+	for i, level := range levels {
 		at := threshold(level, r.Rule.Whole)
 		if used < at {
 			return
 		}
 		r.WarnLevel = level
-		if used-cost < at && l.onWarning != nil && l.firstWarning(ctx, from, i, key, r) {
-			l.onWarning(ctx, Warning{
+		if used-cost < at && (l.onWarning != nil || asker != nil) && l.firstWarning(ctx, from, i, key, r) {
+			w := Warning{
 				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.Whole, Key: string(key),
 				Soft: r.Rule.Soft > 0 && used > r.Rule.Soft, Shadow: r.Shadow,
-			})
+			}
+			if l.onWarning != nil {
+				l.onWarning(ctx, w)
+			}
+			if asker != nil {
+				tellAsker(asker, w, from)
+			}
 		}
 	}
+}
+
+// tellAsker notes a warning for whoever asks, who is not told a key that says more than the request does.
+func tellAsker(q *asked, w Warning, from *limit) {
+	if q.Request != nil && from.key.ReadsMore() {
+		w.Key = ""
+	}
+	q.Warnings = append(q.Warnings, w)
 }
 
 // firstWarning reports whether an event was not sent before in this window. It remembers
@@ -107,7 +125,7 @@ func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, limi
 		return true
 	}
 	var results [1]Result
-	err = l.warned.Take(ctx, []Check{{Key: key, Rule: &once, Cost: 2}}, results[:])
+	err = l.warned().Take(ctx, []Check{{Key: key, Rule: &once, Cost: 2}}, results[:])
 	return err == nil && results[0].Allowed
 }
 

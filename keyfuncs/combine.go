@@ -116,6 +116,7 @@ func combined(constructor, kind string, keys []Func) Func {
 		kinds[i] = key.kind
 		f.strategies = append(f.strategies, key.strategies...)
 		f.readsRoute = f.readsRoute || key.readsRoute
+		f.derived = f.derived || key.derived
 		f.params = append(f.params, key.params...)
 		f.needs = append(f.needs, key.needs...)
 	}

@@ -31,7 +31,7 @@ func Custom(kind string, f func(Request) string) Func {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: kind %q has no function", kind)}
 	}
 	p := newEncoder(kind)
-	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, Presence) {
+	return Func{kind: kind, derived: true, read: func(dst []byte, r Request) ([]byte, Presence) {
 		return p.append(dst, f(r))
 	}}
 }

@@ -23,6 +23,7 @@ type Func struct {
 	// strategies find the addresses in the key.
 	strategies []Strategy
 	readsRoute bool     // the key, or a part of it, is that of Route
+	derived    bool     // the key, or a part of it, is made by a function of the application
 	params     []string // of the path, which the key reads
 	needs      []string
 	secrets    secrets // by which Conceal finds keys; nil if there are none
@@ -81,6 +82,10 @@ func (f Func) Reads(s Strategy) bool {
 // ReadsRoute reports whether the key, or a part of it, is that of [Route]. Limiters use
 // it to give advice.
 func (f Func) ReadsRoute() bool { return f.readsRoute }
+
+// ReadsMore reports whether the key, or a part of it, can say more than the request does: one that a function of the
+// application makes, by [Custom] or [Lookup], and one under a secret. A service keeps such keys from its callers.
+func (f Func) ReadsMore() bool { return f.derived || f.secrets != nil }
 
 // Needing returns f for requests that have a value of their framework, such as a
 // "*gin.Context". A limiter whose adapter has none is an error at start-up. For other

@@ -35,7 +35,7 @@ func Lookup(kind string, f func(netip.Addr) (string, bool), strategy ...Strategy
 		return Func{err: err}
 	}
 	p := newEncoder(kind)
-	return Func{kind: kind, strategies: []Strategy{s}, read: func(dst []byte, r Request) ([]byte, Presence) {
+	return Func{kind: kind, derived: true, strategies: []Strategy{s}, read: func(dst []byte, r Request) ([]byte, Presence) {
 		addr, ok := s.addr(r)
 		if !ok {
 			return dst, Missing

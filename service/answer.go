@@ -69,6 +69,9 @@ func appendDecision(dst []byte, q *compose.Ask, scratch adapter.HeaderMap) []byt
 		dst = appendResult(dst, &results[i], isEstimate(q, results[i].Rule.Name))
 	}
 	dst = append(dst, ']')
+	if len(q.Warnings) > 0 {
+		dst = appendWarnings(dst, q.Warnings)
+	}
 	if !d.Allowed {
 		language := ""
 		if r := q.Request; r != nil {
@@ -81,6 +84,30 @@ func appendDecision(dst []byte, q *compose.Ask, scratch adapter.HeaderMap) []byt
 	}
 	d.SetHeaders(scratch)
 	return appendHeaders(dst, scratch)
+}
+
+func appendWarnings(dst []byte, all []core.Warning) []byte {
+	dst = append(appendField(dst, "warnings"), '[')
+	for i := range all {
+		w := &all[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendText(append(dst, `{"limit":`...), w.Limit)
+		dst = strconv.AppendFloat(appendField(dst, "level"), w.Level, 'g', -1, 64)
+		dst = appendInt(appendInt(dst, "used", w.Used), "burst", w.Burst)
+		if w.Key != "" {
+			dst = appendString(dst, "key", w.Key)
+		}
+		if w.Soft {
+			dst = appendBool(dst, "soft", true)
+		}
+		if w.Shadow {
+			dst = appendBool(dst, "shadow", true)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
 }
 
 // statusOf returns what an application answers: 200 stands for whatever the handler answers.
@@ -137,6 +164,9 @@ func appendResult(dst []byte, r *core.LimitResult, estimate bool) []byte {
 		dst = appendMillis(dst, "window_ms", r.Rule.Window)
 	}
 	dst = appendInt(dst, "burst", r.Rule.Burst)
+	if r.Rule.Algorithm == store.TokenBucket && r.Rule.Whole != r.Rule.Burst { // others hold their quota
+		dst = appendInt(dst, "whole", r.Rule.Whole)
+	}
 	if r.Rule.Wait > 0 {
 		dst = appendMillis(dst, "wait_ms", r.Rule.Wait)
 	}

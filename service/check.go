@@ -33,6 +33,7 @@ type call struct {
 	operation string
 	timeout   time.Duration
 	hold      bool // what the caller can settle later, if there is anything
+	warnings  bool // the answer has those of core.Config.OnWarning
 }
 
 // maxTimeout bounds how long a caller may let the store take, and so how long a call keeps its place among
@@ -41,7 +42,7 @@ const maxTimeout = 10 * time.Second
 
 var (
 	checkFields = []string{"policy", "request", "key", "cost", "costs", "at_most"}
-	callFields  = append(checkFields[:len(checkFields):len(checkFields)], "together", "operation", "timeout_ms", "hold")
+	callFields  = append(checkFields[:len(checkFields):len(checkFields)], "together", "operation", "timeout_ms", "hold", "warnings")
 )
 
 // readCall reads a call. most bounds its checks.
@@ -74,6 +75,9 @@ func readCall(r *strict.Reader, most int) (*call, error) {
 			return err
 		case "hold":
 			to.hold, err = r.Bool()
+			return err
+		case "warnings":
+			to.warnings, err = r.Bool()
 			return err
 		case "timeout_ms":
 			ms, err := r.Int(1, maxTimeout.Milliseconds())

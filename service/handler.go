@@ -180,7 +180,7 @@ func (e *exchange) status(byStatus bool, headers adapter.HeaderMap) int {
 // decide decides the checks of a call together.
 func (s *Service) decide(ctx context.Context, c *call, asks []compose.Ask, pointer string, peek, hold bool) error {
 	for i := range asks {
-		asks[i].Hold = hold || c.hold
+		asks[i].Hold, asks[i].Warn = hold || c.hold, c.warnings
 	}
 	switch atMost := asks[0].AtMost; {
 	case atMost && peek:
@@ -188,6 +188,8 @@ func (s *Service) decide(ctx context.Context, c *call, asks []compose.Ask, point
 	case atMost && c.operation != "":
 		// A repeat would be granted another number than the first.
 		return badField(pointer+"/operation", "What is granted in part can't be repeated: if the answer is lost, it stays charged.")
+	case c.warnings && peek:
+		return badField(pointer+"/warnings", "Only check, checks and reserve reach a level.")
 	case c.hold && peek:
 		return badField(pointer+"/hold", "Nothing is charged that could be held.")
 	case (c.hold || hold && !peek) && c.operation != "":

@@ -33,7 +33,8 @@ type Config struct {
 	// Observe hears of every decision. The Adapter of its observations is "service". Defaults to none.
 	Observe core.Observer
 
-	// OnWarning is called for levels of [core.Limit.WarnAt]; see core.Config. Defaults to none.
+	// OnWarning is called for levels of [core.Limit.WarnAt]; see core.Config. Callers that ask for warnings get
+	// those of their own calls in any case. Defaults to none.
 	OnWarning func(context.Context, core.Warning)
 
 	// Logger gets what operators should know. Defaults to slog.Default().

@@ -6,4 +6,4 @@ import (
 )
 
 // door is what core offers to this package and to internal/compose.
-var door = seam.Enter[core.Config, core.Decision, core.Header, core.Limit, core.Limiter, core.LimitResult, core.Outcome, core.Reason]()
+var door = seam.Enter[core.Config, core.Decision, core.Header, core.Limit, core.Limiter, core.LimitResult, core.Outcome, core.Reason, core.Warning]()

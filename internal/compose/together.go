@@ -24,13 +24,18 @@ import (
 // Such a question is alone in its call, and has no Costs and no Operation. Its calls of the store share the time
 // that one has otherwise.
 //
+// With Warn, Warnings are those of the levels that the question has reached, once per key, level and window over all
+// that ask so, whether or not core.Config.OnWarning is set, and calendar windows have the levels that they have with it.
+// A Key is left out if it says more than the Request does: one that a function of the application has made, and one
+// under a secret.
+//
 // The answer is Decision. Delay is how long the caller has to wait before it goes on, under [core.Limit.Wait]
 // and [core.Limit.SlowDown]: Together does not wait. Held is what was charged by the store, if Hold is set;
 // nothing in an outage. Unsettled is set if a limit was charged that is settled when a request ends: by Estimate,
 // RefundOn or Concurrent. Nothing settles it but Settle, with what is Held.
 //
 // Entries, Apart and Results are those of a [Catalog].
-type Ask = seam.Ask[core.Decision, core.Limiter]
+type Ask = seam.Ask[core.Decision, core.Limiter, core.Warning]
 
 // Held is a charge that can be settled later, by any process that uses the store: of Cost, for Key under
 // Rule, with the store's Result, and for the operation Once if that is not nil. Estimate says that it is to be

@@ -9,7 +9,7 @@ import (
 )
 
 // Ask is a question for a limiter, which is decided together with others, and after it the answer.
-type Ask[Decision, Limiter any] struct {
+type Ask[Decision, Limiter, Warning any] struct {
 	Limiter *Limiter
 
 	// Request is what the limits read their keys, conditions, tiers and costs from. If it is nil, all
@@ -38,6 +38,7 @@ type Ask[Decision, Limiter any] struct {
 	AtMost bool
 
 	Hold bool // list in Held what was charged
+	Warn bool // list in Warnings what core.Config.OnWarning is told of, which is called as well
 
 	// Entries are which limits of a catalog are asked, in place of all that is above but Limiter. Such a
 	// question is alone in its call. Apart charges each of them by itself, whatever the others say.
@@ -56,6 +57,9 @@ type Ask[Decision, Limiter any] struct {
 	// Unsettled is set if a limit was charged that is settled when a request ends: by Estimate, RefundOn
 	// or Concurrent. Nothing settles it but Settle, with what is Held.
 	Unsettled bool
+
+	// Warnings have the keys that are made of nothing but the Request, and Key.
+	Warnings []Warning
 
 	Results []store.Result // of what was given back to Entries
 }

@@ -13,14 +13,14 @@ import (
 )
 
 // Door is what core offers to core/adapter and internal/compose alone, with the types of core in the order of their names.
-type Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason any] struct {
-	Deciding[Decision, Limiter, LimitResult, Outcome]
+type Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason, Warning any] struct {
+	Deciding[Decision, Limiter, LimitResult, Outcome, Warning]
 	Following[Decision, Header]
 	Building[Config, Limit, Limiter, LimitResult, Reason]
 }
 
 // Deciding is what asks limiters.
-type Deciding[Decision, Limiter, LimitResult, Outcome any] struct {
+type Deciding[Decision, Limiter, LimitResult, Outcome, Warning any] struct {
 	// Decide decides a request in in, or in memory of core's own if in is nil.
 	Decide func(l *Limiter, in *Scratch, adapter string, r keyfuncs.Request, d *Decision, room []LimitResult)
 
@@ -28,7 +28,7 @@ type Deciding[Decision, Limiter, LimitResult, Outcome any] struct {
 	DecideKey func(l *Limiter, adapter string, seen keyfuncs.Request, key string, cost int64) Decision
 
 	// Together decides questions by one call of their store.
-	Together func(context.Context, Call, []Ask[Decision, Limiter]) error
+	Together func(context.Context, Call, []Ask[Decision, Limiter, Warning]) error
 
 	// Settle settles what was held age ago.
 	Settle func(l *Limiter, held []Held, age time.Duration, refund bool, o Outcome)
@@ -83,13 +83,13 @@ type Facts struct {
 var door any
 
 // Open is called by core when it is initialized.
-func Open[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason any](d *Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason]) {
+func Open[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason, Warning any](d *Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason, Warning]) {
 	door = d
 }
 
 // Enter returns the Door. Its types are those of core, or it panics when a program starts.
-func Enter[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason any]() *Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason] {
-	return door.(*Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason])
+func Enter[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason, Warning any]() *Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason, Warning] {
+	return door.(*Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason, Warning])
 }
 
 // Scratch is working memory for a decision, which can be used again. Its zero value is ready to use.

@@ -43,6 +43,11 @@ func (a *Answer) check(n int) error {
 			return err
 		}
 	}
+	for i := range a.Warnings {
+		if w := &a.Warnings[i]; !(w.Level > 0 && w.Level <= 1) || w.Used < 0 || w.Burst <= 0 {
+			return errors.New("not an answer of the service: a warning that can't be")
+		}
+	}
 	for i := range a.Limits {
 		l := &a.Limits[i]
 		for _, ms := range []int64{l.WindowMS, l.WaitMS, l.EffectiveWindowMS, l.ResetMS, l.RetryAfterMS} {

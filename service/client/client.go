@@ -287,6 +287,7 @@ type wireCall struct {
 	Together  []Check `json:"together,omitempty"`
 	Operation string  `json:"operation,omitempty"`
 	Hold      bool    `json:"hold,omitempty"` // what can be settled, if there is anything
+	Warnings  bool    `json:"warnings,omitempty"`
 	TimeoutMS int64   `json:"timeout_ms,omitempty"`
 }
 

@@ -413,7 +413,7 @@ func TestConfigurationsThatCanNotWork(t *testing.T) {
 	check.Fails(t, "nobody says what happens in an outage", err, "say how to decide while the service does not answer")
 	c := newClient(t, client.Config{URL: "http://127.0.0.1:1"})
 	for _, config := range []core.Config{
-		{}, {Store: core.NewMemory()}, {Store: c.Store(), Timeout: time.Hour}, {Store: c.Store(), OnWarning: func(context.Context, core.Warning) {}}, {Store: c.Store(), Limits: []core.Limit{core.PerHour(1)}},
+		{}, {Store: core.NewMemory()}, {Store: c.Store(), Timeout: time.Hour}, {Store: c.Store(), Limits: []core.Limit{core.PerHour(1)}},
 	} {
 		if _, err := c.Limiter(config, "user"); err == nil {
 			t.Errorf("%+v: no error", config)

@@ -24,8 +24,8 @@ var _ core.Policies = (*Client)(nil)
 // AllowKey. It implements [core.Policies].
 //
 // config.Store must be [Client.Store]. Its Bypass, Headers, HeadersWhen, Details, MissingKey's Challenge, Observe,
-// Logger and Replicas are those of this process; Timeout, Fallback and warnings are set in [Config] and in
-// the policy. Conditions of Bypass ask nobody.
+// OnWarning, Logger and Replicas are those of this process. Conditions of Bypass ask nobody. OnWarning hears of the levels
+// that its own requests reach, without the keys that say more than they do: see keyfuncs.Func.ReadsMore.
 //
 // The service is not asked whether there is such a policy, so that a process starts while the service is down.
 // Without one, decisions are as in an outage, and events say why.
@@ -46,15 +46,13 @@ func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error)
 		return nil, errors.New("weblimit: client: Config.Limits must be empty: the limits are those of the policy; limits for outages are in client.Config.OnOutage")
 	case config.Timeout > c.config.Timeout:
 		return nil, fmt.Errorf("weblimit: client: Config.Timeout is %v, and no request to the service takes longer than client.Config.Timeout, %v", config.Timeout, c.config.Timeout)
-	case config.OnWarning != nil:
-		return nil, errors.New("weblimit: client: OnWarning is never called here: the service knows the keys and sends each warning once for all its callers, see service.Config.OnWarning")
 	}
 	limits, err := c.config.OnOutage.limitsBeside(&config.Fallback)
 	if err != nil {
 		return nil, err
 	}
 	config.Limits = limits
-	of := &policy{client: c, name: name}
+	of := &policy{client: c, name: name, onWarning: config.OnWarning}
 	if config.Timeout == 0 {
 		config.Timeout = c.config.Timeout
 	} else {
@@ -81,6 +79,8 @@ type policy struct {
 	client  *Client
 	name    string
 	timeout time.Duration // if it is shorter than the client's
+
+	onWarning func(context.Context, core.Warning) // or nil
 }
 
 // decide asks the service a question of a limiter.
@@ -99,6 +99,7 @@ func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdic
 	default:
 		check.Cost = &q.Cost
 	}
+	whole := ctx
 	ctx = context.WithoutCancel(ctx) // a client that hangs up is charged all the same
 	if p.timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, p.timeout)
@@ -106,8 +107,10 @@ func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdic
 		ctx = bounded
 	}
 	path, call := "/v1/check", newCall("", []Check{check})
-	if call.Hold = !q.Peek; q.Peek {
+	if q.Peek {
 		path = "/v1/peek"
+	} else {
+		call.Hold, call.Warnings = true, p.onWarning != nil
 	}
 	a, err := c.ask(ctx, path, call)
 	if err != nil {
@@ -119,7 +122,13 @@ func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdic
 	if a.Granted == described.MaxCost {
 		a.Granted = q.Cost // no limit has room for so many, so none has decided: all are granted
 	}
-	return c.verdict(&a)
+	v, err := c.verdict(&a)
+	if err == nil && call.Warnings {
+		for _, w := range a.Warnings {
+			p.onWarning(whole, w)
+		}
+	}
+	return v, err
 }
 
 // proxyHeaders are sent with each request: policies find the client's address by them.
@@ -279,12 +288,12 @@ const maxRules = 4096
 type ruleKey struct {
 	name, algorithm, period, zone string
 	quota, burst, window, wait    int64
-	soft                          int64
+	soft, whole                   int64
 	day                           int
 }
 
 func (r *rules) of(l *LimitResult) (*core.Rule, error) {
-	key := ruleKey{l.Name, l.Algorithm, l.Period, l.Zone, l.Quota, l.Burst, l.WindowMS, l.WaitMS, l.Soft, l.MonthDay}
+	key := ruleKey{l.Name, l.Algorithm, l.Period, l.Zone, l.Quota, l.Burst, l.WindowMS, l.WaitMS, l.Soft, l.Whole, l.MonthDay}
 	if known, ok := r.known.Load(key); ok {
 		return known.(*core.Rule), nil
 	}
@@ -302,7 +311,7 @@ func (r *rules) of(l *LimitResult) (*core.Rule, error) {
 }
 
 func ruleOf(l *LimitResult) (*core.Rule, error) {
-	n := store.Numbers{Quota: l.Quota, Burst: l.Burst, Soft: l.Soft, Window: millis(l.WindowMS), Wait: millis(l.WaitMS)}
+	n := store.Numbers{Quota: l.Quota, Burst: l.Burst, Soft: l.Soft, Whole: l.Whole, Window: millis(l.WindowMS), Wait: millis(l.WaitMS)}
 	for a := store.TokenBucket; a <= store.LastAlgorithm; a++ {
 		if a != store.PenaltyRecord && a != store.MarkRecord && a.String() == l.Algorithm {
 			n.Algorithm = a

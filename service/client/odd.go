@@ -76,6 +76,8 @@ func refused(err error, q *compose.Question) (compose.Verdict, bool) {
 	case errors.As(err, &odd):
 	case q.AtMost && errors.As(err, &problem) && problem.Status == http.StatusBadRequest && problem.Pointer == "/at_most":
 		return compose.Verdict{Reason: core.ReasonInvalidCost, Err: errNoAtMost}, true
+	case errors.As(err, &problem) && problem.Pointer == "/warnings": // an older service would refuse all: that is an outage
+		return compose.Verdict{}, false
 	case errors.As(err, &problem) && (problem.Status == http.StatusBadRequest || problem.Status == http.StatusRequestEntityTooLarge || problem.Status == http.StatusUnprocessableEntity):
 		odd = &oddRequest{"form that the rate limiter can read"}
 	default:

@@ -1,5 +1,7 @@
 package client
 
+import "github.com/weblimit/weblimit/core"
+
 // Check is what the service is asked: a policy, and a request or a key.
 type Check struct {
 	Policy  string           `json:"policy"`
@@ -42,6 +44,7 @@ type Answer struct {
 	Unsettled    bool              `json:"unsettled,omitempty"` // a limit was charged that Settle would correct: use Reserve
 	Version      string            `json:"version,omitempty"`
 	Limits       []LimitResult     `json:"limits,omitempty"`
+	Warnings     []core.Warning    `json:"warnings,omitempty"`
 	Headers      map[string]string `json:"headers"`           // to pass on to the client
 	Problem      map[string]any    `json:"problem,omitempty"` // a body for a denial
 	Checks       []Answer          `json:"checks,omitempty"`  // of several together
@@ -61,6 +64,7 @@ type LimitResult struct {
 	Algorithm         string  `json:"algorithm"`
 	Quota             int64   `json:"quota"`
 	Burst             int64   `json:"burst"`
+	Whole             int64   `json:"whole,omitempty"` // of a token bucket, if requests of this class may use less of it: Burst
 	WindowMS          int64   `json:"window_ms,omitempty"`
 	WaitMS            int64   `json:"wait_ms,omitempty"`
 	Period            string  `json:"period,omitempty"` // "day" or "month" of the calendar

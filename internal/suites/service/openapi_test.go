@@ -152,6 +152,10 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 	ask("/v1/check", `{"policy":"running","key":"batch","at_most":5}`)
 	ask("/v1/checks", `{"checks":[{"policy":"tokens","request":{"values":{"tenant":"batch"}},"at_most":7},{"policy":"tokens","key":"t","at_most":0}]}`)
 	ask("/v1/reserve", `{"policy":"tokens","key":"t","at_most":5}`)
+	ask("/v1/check", `{"policy":"api","key":"warned","cost":3,"warnings":true}`)
+	ask("/v1/check", `{"policy":"tokens","key":"warned","costs":{"month":950000},"warnings":true}`)
+	ask("/v1/check", `{"policy":"shadow","key":"warned","warnings":true}`)
+	ask("/v1/check", `{"together":[{"policy":"api","key":"together","cost":3},{"policy":"lower","request":{}}],"warnings":true}`)
 	ask("/v1/peek", `{"policy":"tokens","key":"t"}`)
 	ask("/v1/checks", `{"checks":[{"policy":"tokens","key":"t"},{"policy":"none","key":"t"},{"together":[{"policy":"tokens","key":"t"}]}]}`)
 	for _, path := range []string{"/v1/check?denied=status", "/v1/peek?denied=status", "/v1/reserve?denied=status"} {
@@ -185,6 +189,7 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 		{409, "/v1/charge", charge, nil},
 		{422, "/v1/peek", `{"policy":"api","key":"a","hold":true}`, nil},
 		{422, "/v1/check", `{"policy":"api","key":"a","at_most":2,"operation":"o"}`, nil},
+		{422, "/v1/peek", `{"policy":"api","key":"a","warnings":true}`, nil},
 		{422, "/v1/settle", `{"reservation":"AAAA"}`, nil},
 		{422, "/v1/check", `{"policy":"tokens","key":"t","costs":{"tokns":1}}`, nil},
 		{422, "/v1/check", `{"together":[{"policy":"api","request":{"client_ip":"192.0.2.8","values":{"tenant":"a","plan":"pro"}}},{"policy":"api","request":{"client_ip":"192.0.2.8","values":{"tenant":"a"}}}]}`, nil},
@@ -207,7 +212,7 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 		`{"policy":"api","request":{"headers":{"a":{}}}}`, `{"policy":"api","request":{"port":1}}`, `{"together":[]}`, `{"together":[{"policy":"api"}]}`,
 		`{"together":[{"policy":"api","key":"a","operation":"o"}]}`, `{"together":[{"policy":"api","key":"a"}],"policy":"api"}`,
 		"{\"policy\":\"a\\u0000b\",\"key\":\"a\"}",
-		`{"policy":"api","key":"a","at_most":-1}`, `{"policy":"api","key":"a","at_most":1,"cost":1}`,
+		`{"policy":"api","key":"a","at_most":-1}`, `{"policy":"api","key":"a","warnings":1}`, `{"policy":"api","key":"a","at_most":1,"cost":1}`,
 		`{"policy":"api","key":"a","at_most":1,"costs":{"client":1}}`, `{"together":[{"policy":"api","key":"a","at_most":1}]}`,
 	} {
 		if status, got := d.post(s, "/v1/check", body); status != http.StatusBadRequest {

@@ -49,7 +49,10 @@ policies:
       guess: {limit: 10000/hour fixed, by: tenant, estimate: 10}
   shadow:
     limits:
-      trial: {limit: 1/hour, by: everyone, shadow: true}
+      trial: {limit: 2/hour, by: everyone, shadow: true, warn_at: [0.5]}
+  lower:
+    limits:
+      lower: {limit: 10/hour, by: everyone, keep_free: {share: 0.5, for: {methods: [POST]}}}
   closed:
     limits:
       closed: {limit: 1/hour, by: everyone, on_outage: deny}
