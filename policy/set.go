@@ -18,6 +18,8 @@ import (
 // Set holds the policies of a file, and the limiters that were made of them. It is safe for
 // concurrent use.
 type Set struct {
+	// Locks are taken in the order loading, keeping, mu. No file, source or secret is read or written with mu held, so that
+	// Status and Limiter never wait for one.
 	source  Source
 	options Options
 	live    compose.Live
@@ -330,6 +332,7 @@ func (s *Set) Rollback() (Version, error) {
 	return version, err
 }
 
+// goBack does not wait for a file that is being loaded: if that one is good, it decides afterwards, as a later change would.
 func (s *Set) goBack() (Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -115,7 +115,9 @@ func (f *flusher) present(ctx context.Context) {
 	}
 }
 
-// flush writes everything that was used until now.
+// flush writes everything that was used until now. An opener may have taken states from the table, which writeAll then does
+// not find, and puts them back if it can't write them: then there is more to write. Without waiting for openers, flush would
+// say that all is written while a statement of one is on its way.
 func (f *flusher) flush(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,7 +126,6 @@ func (f *flusher) flush(ctx context.Context) error {
 		if err := f.writeAll(ctx); err != nil {
 			return err
 		}
-		// An opener may be writing some.
 		if err := opener.waitTaken(ctx); err != nil {
 			return err
 		}

@@ -288,6 +288,7 @@ func (s *Service) serveCharge(e *exchange) error {
 			return badField(c.pointer("", i), "A limit can't be charged: "+d.Reason.String()+".")
 		}
 	}
+	// Claimed before it is charged: if this process ends in between, it is never charged, and not twice.
 	if operation != "" {
 		if err := s.claim(e, chargeKey(c, e.asks, operation), "/operation", "It was charged before."); err != nil {
 			return err

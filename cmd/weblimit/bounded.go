@@ -38,6 +38,7 @@ type boundedConn struct {
 	net.Conn
 	asked atomic.Bool // something was written since the last read
 
+	// Owned by whoever reads.
 	skip                    int64 // bytes of a text that are left, with the end of its line
 	line                    int   // bytes of the current line
 	kind                    byte  // its first

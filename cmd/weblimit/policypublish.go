@@ -181,6 +181,7 @@ func (a *app) release(ctx context.Context, to *archive, p *publishing, all []pol
 		return err
 	}
 	how := policy.Publication{By: a.publisher(p.by), Note: p.note}
+	// Somebody has agreed to the differences to this release, so it is this one that is replaced, or none.
 	if !p.force {
 		how.Replaces = &last
 	}

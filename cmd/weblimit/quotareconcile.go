@@ -140,6 +140,7 @@ func (a *app) reconcile(ctx context.Context, l *ledger, r *reconciling) error {
 	}
 	answer := reconciliationJSON{At: time.Now().UTC(), Causes: map[quota.Cause]int{}, Differences: []differenceJSON{}}
 	sum, err := l.Reconcile(ctx, r.repair, func(d quota.Difference) error {
+		// Once before is full, an account that is not in it may have been seen, too: then all count.
 		if at, seen := before[idOf(&d)]; r.settle > 0 && d.Cause == quota.CauseNotFlushed && len(before) < maxFleeting && (!seen || d.Written >= at) {
 			answer.OnTheirWay++ // charged since, or written meanwhile
 			return nil

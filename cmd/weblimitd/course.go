@@ -21,14 +21,16 @@ type course struct {
 	notify  *systemd.Notifier // nil without systemd
 	said    string            // what there is to decide by, as it was last logged
 
+	// The goroutines that send to reloads and drained do so once each, and find a place there: they wait for nobody
+	// if the loop has ended meanwhile.
 	reloads   chan error // the result of the one reload that is under way
 	reloading bool
 	again     bool // a signal came meanwhile, and what it is about may have been read before
 
-	drained chan error // nil until the drain begins
-	began   time.Time  // the drain
-	cut     chan struct{}
-	err     error // why the drain began, if no signal was the reason
+	drained chan error    // nil until the drain begins, so that run hears nothing from it before
+	began   time.Time     // the drain
+	cut     chan struct{} // closed by a second signal, with which the loop ends: so never twice
+	err     error         // why the drain began, if no signal was the reason
 }
 
 // run waits for signals, and beats, until the drain has ended. Health and systemd's watchdog are told from here, so that a
@@ -55,7 +57,7 @@ func (c *course) run(ctx context.Context, signals <-chan os.Signal) error {
 		case err := <-c.reloads:
 			c.reloaded(ctx, err)
 		case failed := <-c.failed:
-			if c.drained == nil {
+			if c.drained == nil { // the drain ends all listeners by itself
 				c.err = failed
 				c.log.Error("weblimitd: " + failed.Error())
 				c.drain(ctx, 0)
@@ -124,7 +126,8 @@ func (c *course) reloaded(ctx context.Context, err error) {
 	}
 }
 
-// drain begins the end, once.
+// drain begins the end, once. The phase changes before anything closes: so /readyz answers 503 for the whole of the delay,
+// and serveHTTP takes a listener that is closed for the end that it is.
 func (c *course) drain(ctx context.Context, delay time.Duration) {
 	if c.drained != nil {
 		return

@@ -24,7 +24,8 @@ import (
 	"github.com/weblimit/weblimit/policy"
 )
 
-// daemon is everything that runs.
+// daemon is everything that runs: newDaemon makes the parts, and run opens the listeners before it serves. After that the
+// fields do not change, and need no lock; what changes is within the parts, each of which looks after itself.
 type daemon struct {
 	options  *options
 	log      *slog.Logger
@@ -46,11 +47,12 @@ type daemon struct {
 	certs     map[string]*secure.Certificates // by listener
 	listeners map[string]*listen.Bounded
 
-	failed    chan error
-	reloading chan struct{} // has a place for whoever reads files again
+	failed    chan error    // why a listener has ended. It has a place for each, so that none waits for a loop that has ended
+	reloading chan struct{} // a lock that can be waited for with a deadline, and has a place for whoever reads files again
 }
 
-// newDaemon makes everything that needs no listener. It is what --check checks.
+// newDaemon makes everything that needs no listener. It is what --check checks. What is wrong with settings, tokens,
+// operators or certificates is found before the store is opened, which may migrate a database.
 func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error) {
 	s := &daemon{
 		options: o, log: o.newLogger(logs), certs: map[string]*secure.Certificates{}, listeners: map[string]*listen.Bounded{},

@@ -38,7 +38,8 @@ type guard struct {
 }
 
 // begin takes a place, or reports that there is none: a service that is overloaded answers at once
-// that it is, which costs it next to nothing, and what it takes in it finishes in time.
+// that it is, which costs it next to nothing, and what it takes in it finishes in time. Whoever is refused is
+// counted for a moment, too, so that another one may be refused beside it; never are there more than max at work.
 func (g *guard) begin(listener string) bool {
 	if g.atWork.Add(1) > g.max {
 		g.atWork.Add(-1)
@@ -48,7 +49,8 @@ func (g *guard) begin(listener string) bool {
 	return true
 }
 
-// wrap returns the handler of a mount behind the guard.
+// wrap returns the handler of a mount behind the guard. Who asks is looked at before a place is taken, so that
+// strangers can't keep callers out.
 func (g *guard) wrap(m *mount, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.health.now() == draining {
@@ -205,7 +207,8 @@ func (g *guard) letsIn(ctx context.Context, call *tap.Info) (context.Context, er
 	return ctx, nil
 }
 
-// admit takes a place for a call, unless it asks for health.
+// admit takes a place for a call, unless it asks for health. done is deferred itself, and not called by what is deferred:
+// recover sees a panic only there.
 func (g *guard) admit(method string) (done func(*error), err error) {
 	if strings.HasPrefix(method, healthService) {
 		return func(*error) {}, nil

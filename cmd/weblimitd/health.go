@@ -125,7 +125,8 @@ func (h *health) watch(ctx context.Context, ping func(context.Context) error) {
 // settled is after which time answers to pings end an outage of which no event has told the end.
 const settled = 30 * time.Second
 
-// within returns when ctx ends, whether or not the client looks at it.
+// within returns when ctx ends, whether or not the client looks at it. If it does not, the goroutine of the ping stays until the
+// client gives up by itself.
 func within(ctx context.Context, ping func(context.Context) error) error {
 	answered := make(chan error, 1)
 	go func() { answered <- ping(ctx) }()

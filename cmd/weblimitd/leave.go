@@ -53,7 +53,8 @@ func (c *connections) left() (open, busy int) {
 	return len(c.open), busy
 }
 
-// silent waits until no connection has a request, or until ctx ends.
+// silent waits until no connection has a request, or until ctx ends. It waits 20 ms if there is none at all: one that was
+// accepted just before the listener was closed is noted a moment later.
 func (c *connections) silent(ctx context.Context) {
 	began := time.Now()
 	ticker := time.NewTicker(5 * time.Millisecond)

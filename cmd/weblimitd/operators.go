@@ -46,13 +46,15 @@ func (o *operatorOptions) add(g settings.Group) {
 
 // operators says who may see and change what the service does.
 type operators struct {
+	// Set when the admin listener is open, before it serves, and not changed.
 	reach   listen.Reach
 	certs   *secure.Certificates // nil without TLS
 	allowed bool                 // by --insecure-listen
-	hosts   []string
-	users   atomic.Pointer[[]operator]
-	text    string // of users in the environment
-	file    string
+
+	hosts []string                   // in the form that browser.CanonicalHost gives
+	users atomic.Pointer[[]operator] // replaced as a whole, so that requests see the users of one file
+	text  string                     // of users in the environment
+	file  string
 }
 
 type operator struct {

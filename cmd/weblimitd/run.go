@@ -182,10 +182,11 @@ func (all *servers) drain(ctx context.Context, s *daemon, delay time.Duration, c
 		})
 	}
 	if all.grpc != nil {
-		close(s.guard.ending)
+		close(s.guard.ending) // once, since there is one drain
 		ending.Go(func() { fromGRPC = stopGRPC(ctx, all.grpc.GracefulStop, all.grpc.Stop) })
 	}
 	ending.Wait()
+	// Its time begins now: that of the drain may be over, and what finished requests owe is still to be told.
 	settling, done := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer done()
 	var settled []error

@@ -109,7 +109,8 @@ func (s *daemon) httpServer(listener string, h http.Handler) *http.Server {
 	return server
 }
 
-// serveHTTP serves in the background.
+// serveHTTP serves in the background. A drain closes the data listener before it shuts the server down, see connections:
+// Serve then ends with net.ErrClosed in place of http.ErrServerClosed.
 func (s *daemon) serveHTTP(name string, server *http.Server) {
 	l := net.Listener(s.listeners[name])
 	if c := s.certs[name]; c != nil {

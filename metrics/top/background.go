@@ -14,7 +14,7 @@ func (t *Tracker) work(ctx context.Context) {
 	defer close(t.done)
 	clock := time.NewTicker(time.Second / ticksPerSecond)
 	defer clock.Stop()
-	published := make(chan struct{}, 1)
+	published := make(chan struct{}, 1) // holds something while no round is on its way: one at a time, however slow the exchange is
 	published <- struct{}{}
 	settled, next := tick(t.clock.Load())/ticksPerSecond, time.Now()
 	for {

@@ -17,7 +17,8 @@ const (
 
 func setOf(hash uint64) uint64 { return hash >> setShift }
 
-// limit counts one limit.
+// limit counts one limit. A request takes the lock of one shard, and nothing else. Whoever needs mu and that of a shard
+// takes mu first, as settle does.
 type limit struct {
 	name   string
 	id     uint64 // core.Rule.ID

@@ -34,7 +34,8 @@ func Merge(snapshots ...*Snapshot) *Snapshot {
 	return merged
 }
 
-// mergeLimits merges what instances know of one limit.
+// mergeLimits merges what instances know of one limit. Where they say different things, as of the numbers while another
+// configuration is rolled out, the first of them counts that knows, and Versions shows that there are several.
 func mergeLimits(several []*Limit) Limit {
 	merged := *several[0]
 	for _, l := range several[1:] {
@@ -136,7 +137,10 @@ func mergeSeries(several []*Series) Series {
 func (s *Series) end() time.Time { return s.Start.Add(time.Duration(len(s.Allowed)) * s.Step) }
 
 // mergeUse merges samples. Of those that were chosen by different secrets, which happens for a
-// moment when instances start, only the largest group counts.
+// moment when instances start, only the largest group counts. A sample of level n has the clients whose hashes begin with n
+// zeros: the sum has the highest level, and clients that this leaves out are left out of all, so that it is one sample of
+// all clients. What the store tells of a client is the same in all instances, so the highest counts; what instances have
+// added up themselves is added.
 func mergeUse(several []*Use) Use {
 	sizes := make(map[uint64]int)
 	var merged Use

@@ -47,7 +47,8 @@ func (l *limit) takeAll() (all [shards]moved) {
 	return all
 }
 
-// take adds what another limit has counted under another secret.
+// take adds what another limit has counted under another secret. It copies from old, so that no lock of old is held together
+// with one of l.
 func (l *limit) take(old *limit, secret secret, now tick) {
 	old.settle(now)
 	all := old.takeAll()

@@ -57,7 +57,8 @@ func (c *Courier) count(ctx context.Context) (int64, error) {
 	return c.desk.Ledger.Waiting(ctx, c.name, mostPending)
 }
 
-// Work begins first attempts, and then repeats.
+// Work begins first attempts, and then repeats. Each kind has places of its own, so that repeats to a receiver that fails keep
+// no first attempt waiting.
 func (c *Courier) Work(polling, delivering context.Context) {
 	c.attempts(polling, delivering, false)
 	c.attempts(polling, delivering, true)

@@ -41,6 +41,7 @@ func (b *Bounded) Accept() (net.Conn, error) {
 	}
 }
 
+// conn has one of the places. It may be closed more than once, and leaves its place once.
 type conn struct {
 	net.Conn
 	of   *Bounded

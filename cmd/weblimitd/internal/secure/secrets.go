@@ -8,7 +8,8 @@ import (
 )
 
 // Secrets are those that a service seals with: of a text, with commas between them, or of a file, with one per
-// line, which may change. The first seals.
+// line, which may change. The first seals. It is not safe for concurrent use: weblimitd reads one file at a time, and
+// the service copies what Live returns.
 type Secrets struct {
 	text, file string
 	least      int // bytes of each

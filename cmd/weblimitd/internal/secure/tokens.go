@@ -69,7 +69,7 @@ func (t *Tokens) Reload() (changed bool, err error) {
 			if err != nil {
 				return false, fmt.Errorf("%s:%d: %w", t.file, i+1, err)
 			}
-			hashes = append(hashes[:len(hashes):len(hashes)], hash)
+			hashes = append(hashes[:len(hashes):len(hashes)], hash) // a copy: fixed stays, and so does what requests look at
 		}
 		if len(hashes) == 0 {
 			return false, fmt.Errorf("%s has no token: one per line", t.file)
