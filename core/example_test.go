@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -182,7 +183,7 @@ func ExampleLimit_Jitter() {
 		panic(err)
 	}
 	for _, key := range []string{"user:alice", "user:bob"} {
-		offset := time.Duration(rule.Offset([]byte(key))) * time.Microsecond
+		offset := time.Duration(counting.Offset(&rule, []byte(key))) * time.Microsecond
 		fmt.Println(key, offset.Round(time.Second))
 	}
 	// Output:

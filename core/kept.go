@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // keptCharge is what is known of a change that the store could not be told. As local grants
@@ -14,7 +14,7 @@ type keptCharge struct {
 
 	// Of units that are to be charged: the client's bucket as it was, and as it would be with
 	// them.
-	without, with store.Bucket
+	without, with counting.Bucket
 	units         int64 // of which there are more in with
 }
 
@@ -52,10 +52,10 @@ func (r *reservation) undo(made *call, checks []int, err error) {
 // keep adds units to those that are to be charged later. The reservation's mu is held.
 func (c *charge) keep(units, now int64) {
 	k, rule := c.kept, c.check.Rule
-	offset := rule.Offset(c.check.Key)
+	offset := counting.Offset(rule, c.check.Key)
 	if k.units == 0 {
-		for _, b := range []*store.Bucket{&k.without, &k.with} {
-			*b = store.Bucket{}
+		for _, b := range []*counting.Bucket{&k.without, &k.with} {
+			*b = counting.Bucket{}
 			b.Open(rule, c.result.At, offset)
 			b.ChargeAnyway(rule, c.result.At, rule.Burst-c.result.Remaining)
 		}
@@ -67,8 +67,8 @@ func (c *charge) keep(units, now int64) {
 
 // count returns how many of the units that are to be charged later still count.
 func (k *keptCharge) count(c *Check, now int64) int64 {
-	used := func(b *store.Bucket) int64 {
-		if b.Open(c.Rule, now, c.Rule.Offset(c.Key)); b.Unused() {
+	used := func(b *counting.Bucket) int64 {
+		if b.Open(c.Rule, now, counting.Offset(c.Rule, c.Key)); b.Unused() {
 			return 0
 		}
 		return b.Used(now)

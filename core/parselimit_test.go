@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -207,7 +208,7 @@ func TestEveryAlgorithmHasText(t *testing.T) {
 		store.TokenBucket: "5/minute bucket", store.FixedWindow: "5/minute fixed", store.SlidingWindow: "5/minute sliding",
 		store.SlidingLog: "5/minute log", store.Calendar: "5/day UTC", store.Concurrency: "concurrent 5",
 	}
-	for _, algorithm := range store.Algorithms() {
+	for _, algorithm := range counting.Algorithms() {
 		text := texts[algorithm]
 		if algorithm == store.Ledger {
 			continue // no limit is made with it

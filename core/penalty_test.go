@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -467,8 +468,8 @@ func TestMarksAndPenaltiesCount(t *testing.T) {
 	check.Equal(t, "error", fmt.Sprint(err), want)
 	limiterOn(t, core.NewMemory(), limits[:85]...)
 	want = "weblimit: at most 255 checks, with their operations and penalties, can be decided together, got 258"
-	check.Equal(t, "error", fmt.Sprint(store.ValidChecks(checks, make([]core.Result, 86))), want)
-	check.OK(t, store.ValidChecks(checks[:85], make([]core.Result, 85)))
+	check.Equal(t, "error", fmt.Sprint(counting.ValidChecks(checks, make([]core.Result, 86))), want)
+	check.OK(t, counting.ValidChecks(checks[:85], make([]core.Result, 85)))
 }
 
 // A block of an address without its kind was no error, and blocked nobody.

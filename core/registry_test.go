@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -122,7 +123,7 @@ func TestTwoNamesOfOneHash(t *testing.T) {
 			t.Fatalf("%q and %q have one number", name, other)
 		}
 		ids[rule.ID()] = name
-		if id, penalty := rule.ID(), rule.PenaltyID(); id >= 1<<52 || penalty < 1<<52 || penalty >= store.NoticeID {
+		if id, penalty := rule.ID(), counting.PenaltyID(&rule); id >= 1<<52 || penalty < 1<<52 || penalty >= counting.ReservedID-1 {
 			t.Fatalf("%q: %x and %x: numbers of limits, of penalties and of a store's own records must differ", name, id, penalty)
 		}
 	}

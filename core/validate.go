@@ -116,7 +116,7 @@ func (l *Limit) validate() error {
 	if n.hasRepeats && !l.hasOnce && n.Once == 0 {
 		return errors.New("Repeats belongs to OncePer: it sets how many repeats of an operation are free")
 	}
-	if n.hasRepeats && l.hasOnce && n.Repeats == 0 { // when not set it is DefaultRepeats
+	if n.hasRepeats && l.hasOnce && n.Repeats == 0 { // when not set it is the default
 		return errors.New("free repeats must be from 1 to 1000, got 0")
 	}
 	if l.hasOnce && n.Once == 0 { // to a store, 0 means no OncePer

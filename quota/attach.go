@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/pgledger"
 )
@@ -96,8 +97,8 @@ func (s *noStore) Reset(context.Context, []store.Check) error                  {
 func (s *noStore) Block(context.Context, []store.Check, time.Duration) error   { return s.err }
 func (s *noStore) Unblock(context.Context, []store.Check) error                { return s.err }
 
-// Restore implements [store.Restorer].
-func (s *noStore) Restore(context.Context, []store.Check, []store.Restoration, []store.Result) error {
+// Restore implements [counting.Restorer].
+func (s *noStore) Restore(context.Context, []store.Check, []counting.Restoration, []store.Result) error {
 	return s.err
 }
 

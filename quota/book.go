@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/delivery"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
@@ -29,7 +30,7 @@ type Book struct {
 	ledger   ledger.Ledger
 	patience patience
 	store    bookStore
-	restorer store.Restorer
+	restorer counting.Restorer
 	rules    accounts.Rules
 	table    accounts.Table
 	opener   opener
@@ -90,9 +91,9 @@ func InMemory(config Config) *Book {
 // makeBook returns a book that does nothing yet. config is complete.
 func makeBook(config Config, l ledger.Ledger, p patience) (*Book, error) {
 	b := &Book{config: config, ledger: l, patience: p, process: rand.Text(), closing: make(chan struct{}, 1)}
-	restorer, ok := store.RestorerOf(config.Store)
+	restorer, ok := counting.RestorerOf(config.Store)
 	if !ok {
-		return nil, fmt.Errorf("weblimit: quota: Config.Store: a %T can't be told what clients have used: it is no store.Restorer", config.Store)
+		return nil, fmt.Errorf("weblimit: quota: Config.Store: a %T can't be told what clients have used: it is no counting.Restorer", config.Store)
 	}
 	b.restorer = restorer
 	b.store = bookStore{Store: config.Store, book: b, registry: config.Store.Registry().View()}

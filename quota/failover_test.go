@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -63,7 +64,7 @@ func (s *switched) Peek(ctx context.Context, checks []store.Check, results []sto
 	return s.do(func(now *redisstore.Store) error { return now.Peek(ctx, checks, results) })
 }
 
-func (s *switched) Restore(ctx context.Context, checks []store.Check, from []store.Restoration, results []store.Result) error {
+func (s *switched) Restore(ctx context.Context, checks []store.Check, from []counting.Restoration, results []store.Result) error {
 	return s.do(func(now *redisstore.Store) error { return now.Restore(ctx, checks, from, results) })
 }
 
@@ -71,7 +72,7 @@ func (s *switched) Restore(ctx context.Context, checks []store.Check, from []sto
 func (s *switched) used(t *testing.T, key string) int64 {
 	t.Helper()
 	var account store.Account
-	twin := must.Get(ruleOf(t, monthly(1<<40)).Ledger())(t)
+	twin := must.Get(counting.LedgerOf(ruleOf(t, monthly(1<<40))))(t)
 	must.OK(t, s.Peek(t.Context(), []store.Check{{Key: []byte(key), Rule: twin, Account: &account}}, make([]store.Result, 1)))
 	return account.Used
 }

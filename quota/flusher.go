@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
@@ -330,7 +331,7 @@ func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[
 	}
 	for i, id := range ids {
 		s, v := f.suspects[id], &views[i]
-		if v.Ends != id.End || v.Stale || store.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
+		if v.Ends != id.End || v.Stale || counting.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
 			delete(f.suspects, id)
 			continue
 		}

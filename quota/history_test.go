@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -29,11 +30,11 @@ type node struct {
 	mu      sync.Mutex
 	now     int64
 	history int64
-	buckets map[string]store.Bucket // by key and limit. Guarded by mu.
+	buckets map[string]counting.Bucket // by key and limit. Guarded by mu.
 }
 
 func newNode() *node {
-	return &node{now: time.Now().UnixMicro(), history: 1, buckets: make(map[string]store.Bucket)}
+	return &node{now: time.Now().UnixMicro(), history: 1, buckets: make(map[string]counting.Bucket)}
 }
 
 // replicated is what a process sees of the store: the node that it is connected to.
@@ -45,14 +46,14 @@ type replicated struct {
 // to has the process take another node for the primary.
 func (s *replicated) to(n *node) { s.at.Store(n) }
 
-func (s *replicated) do(checks []store.Check, change func(now int64, states []store.State)) error {
+func (s *replicated) do(checks []store.Check, change func(now int64, states []counting.State)) error {
 	n := s.at.Load()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.now++
-	states := make([]store.State, len(checks))
+	states := make([]counting.State, len(checks))
 	for i := range checks {
-		states[i] = store.State{Bucket: n.buckets[checks[i].Rule.Name+string(checks[i].Key)], History: n.history}
+		states[i] = counting.State{Bucket: n.buckets[checks[i].Rule.Name+string(checks[i].Key)], History: n.history}
 	}
 	change(n.now, states)
 	for i := range checks {
@@ -64,9 +65,9 @@ func (s *replicated) do(checks []store.Check, change func(now int64, states []st
 }
 
 func (s *replicated) decide(checks []store.Check, results []store.Result, take bool) error {
-	return s.do(checks, func(now int64, states []store.State) {
-		store.Decide(now, checks, states, take)
-		store.Answer(checks, states, results)
+	return s.do(checks, func(now int64, states []counting.State) {
+		counting.Decide(now, checks, states, take)
+		counting.Answer(checks, states, results)
 	})
 }
 
@@ -79,11 +80,11 @@ func (s *replicated) Peek(_ context.Context, checks []store.Check, results []sto
 }
 
 func (s *replicated) Refund(_ context.Context, checks []store.Check, results []store.Result) error {
-	return s.do(checks, func(now int64, states []store.State) { store.Refund(now, checks, states, results) })
+	return s.do(checks, func(now int64, states []counting.State) { counting.Refund(now, checks, states, results) })
 }
 
-func (s *replicated) Restore(_ context.Context, checks []store.Check, from []store.Restoration, results []store.Result) error {
-	return s.do(checks, func(now int64, states []store.State) { store.Restore(now, checks, from, states, results) })
+func (s *replicated) Restore(_ context.Context, checks []store.Check, from []counting.Restoration, results []store.Result) error {
+	return s.do(checks, func(now int64, states []counting.State) { counting.Restore(now, checks, from, states, results) })
 }
 
 // copy returns a replica that has received everything.

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -53,12 +54,12 @@ func (h *hookedLedger) Begin(ctx context.Context, openings []ledger.Opening, pos
 // hookedStore calls functions around Restore.
 type hookedStore struct {
 	store.Store
-	restorer store.Restorer
-	before   func(from []store.Restoration)
-	after    func(from []store.Restoration) error
+	restorer counting.Restorer
+	before   func(from []counting.Restoration)
+	after    func(from []counting.Restoration) error
 }
 
-func (h *hookedStore) Restore(ctx context.Context, checks []store.Check, from []store.Restoration, results []store.Result) error {
+func (h *hookedStore) Restore(ctx context.Context, checks []store.Check, from []counting.Restoration, results []store.Result) error {
 	if h.before != nil {
 		h.before(from)
 	}
@@ -232,14 +233,14 @@ func TestALateGenerationAndALostAnswer(t *testing.T) {
 			takeFrom(t, b, "tenant:acme", 1)
 			takeFrom(t, a, "tenant:acme", 1)
 			granted, tries := int64(9), 0
-			h.before = func(from []store.Restoration) {
+			h.before = func(from []counting.Restoration) {
 				if from[0].Expect > 0 && tries < 2 {
 					tries++
 					takeFrom(t, b, "tenant:acme", 20)
 					granted += 20
 				}
 			}
-			h.after = func([]store.Restoration) error {
+			h.after = func([]counting.Restoration) error {
 				if lost {
 					return errors.New("the answer is lost")
 				}
@@ -306,8 +307,8 @@ func TestSetBackToTheSamePosition(t *testing.T) {
 			rdb.restore(t, older)
 			takeFrom(t, by, "tenant:acme", 6)
 			mustFlushBook(t, by)
-			if checks, _ := takeFrom(t, by, "tenant:acme", 1); store.Generation(checks[0].Account.Position) != int64(i)+3 {
-				t.Errorf("%d: it was not found out: generation %d", i, store.Generation(checks[0].Account.Position))
+			if checks, _ := takeFrom(t, by, "tenant:acme", 1); counting.Generation(checks[0].Account.Position) != int64(i)+3 {
+				t.Errorf("%d: it was not found out: generation %d", i, counting.Generation(checks[0].Account.Position))
 			}
 			mustFlushBook(t, by)
 			check.Equal(t, fmt.Sprintf("%d: units that the ledger has", i), a.total(t, "plan", "tenant:acme"), int64(27*(i+1))) // the larger branch, and 1
@@ -456,7 +457,7 @@ func TestOneBadAccountIsNoHarmToOthers(t *testing.T) {
 	h.afterBegin = func(openings []ledger.Opening, answers []ledger.Begun) {
 		for i := range openings {
 			if openings[i].Key == "tenant:bad" {
-				answers[i].Generation = store.MaxGeneration + 1
+				answers[i].Generation = counting.MaxGeneration + 1
 			}
 		}
 	}

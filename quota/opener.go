@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/micros"
@@ -93,14 +94,14 @@ func (o *opener) request(t *accounts.Twin, key []byte, seen *accounts.View) (*re
 	}
 	return o.enqueue(&restoring{
 		id: openID{t.Kept, string(key), seen.Ends}, twin: t, start: start,
-		expect: store.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
+		expect: counting.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
 	})
 }
 
 // fork asks for another generation of an account, and that the present one is closed, of which seen
 // is the state. It goes on, too, if somebody charges the account meanwhile.
 func (o *opener) fork(t *accounts.Twin, key string, start int64, seen *accounts.View) (*restoring, error) {
-	n := store.Generation(seen.Position)
+	n := counting.Generation(seen.Position)
 	return o.enqueue(&restoring{
 		id: openID{t.Kept, key, seen.Ends}, twin: t, start: start, expect: n, closes: n, seen: *seen, done: make(chan struct{}),
 	})
@@ -111,7 +112,7 @@ func (o *opener) fork(t *accounts.Twin, key string, start int64, seen *accounts.
 func (o *opener) goOn(t *accounts.Twin, key string, start int64, seen *accounts.View) (*restoring, error) {
 	return o.enqueue(&restoring{
 		id: openID{t.Kept, key, seen.Ends}, twin: t, start: start,
-		expect: store.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
+		expect: counting.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
 	})
 }
 
@@ -286,11 +287,11 @@ func (o *opener) tell(ctx context.Context, batch []*restoring, answers []ledger.
 func (o *opener) restore(ctx context.Context, batch []*restoring, answers []ledger.Begun) error {
 	b := o.book
 	checks := make([]store.Check, len(batch))
-	from := make([]store.Restoration, len(batch))
+	from := make([]counting.Restoration, len(batch))
 	results, told := make([]store.Result, len(batch)), make([]store.Account, len(batch))
 	for i, r := range batch {
 		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.Rule, Account: &told[i]}
-		from[i] = store.Restoration{
+		from[i] = counting.Restoration{
 			Used: answers[i].Total, Generation: answers[i].Generation, Expect: r.expect, Ends: r.id.ends, History: r.seen.History,
 		}
 		if r.closes == 0 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
@@ -279,7 +280,7 @@ func (b *Book) peek(ctx context.Context, checks []store.Check) ([]accounts.View,
 
 // causeOf returns why the store differs from the ledger, or nothing.
 func causeOf(s *ledger.Standing, v *accounts.View) Cause {
-	n := store.Generation(v.Position)
+	n := counting.Generation(v.Position)
 	switch {
 	case v.Ends != s.End:
 		return "" // the period has ended, or has not begun by the store's clock
@@ -317,7 +318,7 @@ func causeOf(s *ledger.Standing, v *accounts.View) Cause {
 func agreesOnceWritten(s *ledger.Standing, v *accounts.View) bool {
 	all := max(v.Used, s.Total) // of a generation that the ledger has lost
 	for i := range s.Lives {
-		if l := &s.Lives[i]; l.Generation == store.Generation(v.Position) {
+		if l := &s.Lives[i]; l.Generation == counting.Generation(v.Position) {
 			all = s.Total - l.Used + v.Used
 		}
 	}
@@ -325,7 +326,7 @@ func agreesOnceWritten(s *ledger.Standing, v *accounts.View) bool {
 }
 
 func differenceOf(s *ledger.Standing, cause Cause, v *accounts.View) Difference {
-	d := Difference{Usage: usageOf(&s.Account, s.Total), Cause: cause, InStore: v.Used, generation: store.Generation(v.Position)}
+	d := Difference{Usage: usageOf(&s.Account, s.Total), Cause: cause, InStore: v.Used, generation: counting.Generation(v.Position)}
 	d.Position = v.Position
 	for i := range s.Lives {
 		if l := &s.Lives[i]; l.Generation == d.generation {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -159,8 +160,8 @@ func TestAnOlderRecordComesBack(t *testing.T) {
 		take(10)
 		wantWritten(t, b, 80) // that it knew
 		a := take(1)
-		if a.Used != 81 || store.Generation(a.Position) != 3 {
-			t.Errorf("after it was found out: used %d in generation %d, want 81 in 3", a.Used, store.Generation(a.Position))
+		if a.Used != 81 || counting.Generation(a.Position) != 3 {
+			t.Errorf("after it was found out: used %d in generation %d, want 81 in 3", a.Used, counting.Generation(a.Position))
 		}
 		take(4)
 		wantWritten(t, b, 85)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
@@ -29,7 +30,7 @@ func (r *reconciler) unheard(ctx context.Context) error {
 	}
 	var after ledger.Account
 	for more := true; more; {
-		page, err := r.page(ctx, now-store.KeptAfter.Microseconds(), after)
+		page, err := r.page(ctx, now-counting.KeptAfter.Microseconds(), after)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (r *reconciler) hear(ctx context.Context, ended []ledger.Account) error {
 	var c comparison
 	for i := range next {
 		v := &views[i]
-		if v.Ends != next[i].End || v.Position <= store.FirstGeneration<<ledger.GenerationShift { // another period, unknown, or not charged yet
+		if v.Ends != next[i].End || v.Position <= counting.FirstGeneration<<ledger.GenerationShift { // another period, unknown, or not charged yet
 			continue
 		}
 		d := differenceOf(&ledger.Standing{Account: next[i]}, CauseNotFlushed, v)

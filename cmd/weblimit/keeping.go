@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // keeping is an application's store as this command sees it. A calendar limit that a quota.Book keeps
@@ -19,7 +20,7 @@ func twins(checks []store.Check) (all []store.Check, differ bool) {
 		if all[i].Rule.Algorithm != store.Calendar {
 			continue
 		}
-		if twin, err := all[i].Rule.Ledger(); err == nil {
+		if twin, err := counting.LedgerOf(all[i].Rule); err == nil {
 			all[i].Rule, differ = twin, true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // maxBlockedKeys bounds the list of a store's blocks.
@@ -102,36 +103,36 @@ func (m *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store
 }
 
 // penaltyAt reads the penalty at a place of a shard.
-func (m *Store) penaltyAt(at place, number int, now int64) (store.Penalty, bool) {
+func (m *Store) penaltyAt(at place, number int, now int64) (counting.Penalty, bool) {
 	s := &m.shards[number]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b store.Bucket
+	var b counting.Bucket
 	_, found := s.get(at, &b)
 	if !found || b.Expires <= now {
-		return store.Penalty{}, false
+		return counting.Penalty{}, false
 	}
 	return unpack(&b), true
 }
 
-// Block implements [store.Store]. Its only errors are those of [store.ValidBlocks] and
+// Block implements [store.Store]. Its only errors are those of [counting.ValidKeys] and
 // [store.ValidBlockTime].
 func (m *Store) Block(_ context.Context, checks []store.Check, d time.Duration) error {
-	if err := store.ValidBlocks(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
 	if err := store.ValidBlockTime(d); err != nil {
 		return err
 	}
-	m.update(checks, func(now int64, states []store.State) { store.BlockKeys(now, checks, states, d) })
+	m.update(checks, func(now int64, states []counting.State) { counting.BlockKeys(now, checks, states, d) })
 	return nil
 }
 
-// Unblock implements [store.Store]. Its only errors are those of [store.ValidBlocks].
+// Unblock implements [store.Store]. Its only errors are those of [counting.ValidKeys].
 func (m *Store) Unblock(_ context.Context, checks []store.Check) error {
-	if err := store.ValidBlocks(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
-	m.update(checks, func(_ int64, states []store.State) { store.UnblockKeys(checks, states) })
+	m.update(checks, func(_ int64, states []counting.State) { counting.UnblockKeys(checks, states) })
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // victim is a bucket that may be evicted, and its score when it was found.
@@ -93,15 +93,15 @@ func (s *shard) score(slot *slot, now int64) score {
 	if slot.expires <= now {
 		return 0
 	}
-	var b store.Bucket
+	var b counting.Bucket
 	s.read(slot, &b)
 	used, burst := float32(markUsed), slot.kind.burst()
 	switch b.Form.Algorithm {
-	case store.PenaltyRecord:
+	case counting.PenaltyRecord:
 		return penaltyScore(&b, burst, now)
-	case store.ManualRecord:
+	case counting.ManualRecord:
 		return limited | score(b.Expires)
-	case store.MarkRecord:
+	case counting.MarkRecord:
 	default:
 		used = roughly(b.Used(now))
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // kind packs what a slot must know of its rule, besides numbers, into 32 bits, of which
@@ -23,12 +24,12 @@ const (
 
 // Four bits hold algorithms up to 15. A sixteenth would run into the tick, so it does not
 // compile here. Take another bit from the burst then: it need not be exact.
-const _ = uint(kindAlgorithm - store.LastAlgorithm)
+const _ = uint(kindAlgorithm - counting.LastAlgorithm)
 
 // ticks are the values that a rule's tick can have, in microseconds.
 var ticks = [...]int64{1, 1000, 1_000_000}
 
-func newKind(f *store.Form, burst int64) kind {
+func newKind(f *counting.Form, burst int64) kind {
 	tick := 0
 	for ticks[tick] != f.Tick {
 		tick++

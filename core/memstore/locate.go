@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // location says where a check's records are: its bucket, its penalty and its mark.
@@ -39,7 +40,7 @@ func (at *location) sameKey(other *location, rule, otherRule *store.Rule) {
 }
 
 // put stores the bucket, or removes it if it is unused. It returns what shard.put does.
-func (at *location) put(b *store.Bucket, rule *store.Rule, now int64) (moved bool) {
+func (at *location) put(b *counting.Bucket, rule *store.Rule, now int64) (moved bool) {
 	if !b.Unused() {
 		return at.shard.put(at.place, at.index, at.found, b, rule.Whole, now)
 	}
@@ -53,7 +54,7 @@ func (at *location) put(b *store.Bucket, rule *store.Rule, now int64) (moved boo
 // any is changed. Calls are reused.
 type call struct {
 	at     []location
-	states []store.State
+	states []counting.State
 
 	oneShard bool // all checks are in one shard, as those of one key always are
 }

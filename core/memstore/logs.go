@@ -3,7 +3,7 @@ package memstore
 import (
 	"slices"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // logs holds the entries of a shard's sliding logs and concurrency limits, apart from its
@@ -17,7 +17,7 @@ type logs struct {
 
 // book is one log.
 type book struct {
-	entries []store.Entry
+	entries []counting.Entry
 	size    int // capacity of the whole array; expired entries lie before entries
 }
 
@@ -45,7 +45,7 @@ func (l *logs) acquire() int64 {
 	return int64(len(l.books) - 1)
 }
 
-func (s *shard) setLog(i int64, log []store.Entry, size int) {
+func (s *shard) setLog(i int64, log []counting.Entry, size int) {
 	b := &s.logs.books[i]
 	s.weight += int32(logWeight(size) - logWeight(b.size))
 	*b = book{log, size}
@@ -63,7 +63,7 @@ func (l *logs) sparse() bool { return len(l.free) > len(l.books)/2+32 }
 func (s *shard) renumber() {
 	books := make([]book, 0, len(s.logs.books)-len(s.logs.free))
 	for i := range s.slots {
-		if slot := &s.slots[i]; slot.kind != 0 && slot.kind.algorithm().IsLog() {
+		if slot := &s.slots[i]; slot.kind != 0 && counting.IsLog(slot.kind.algorithm()) {
 			books = append(books, s.logs.books[slot.third])
 			slot.third = int64(len(books) - 1)
 		}
@@ -74,9 +74,9 @@ func (s *shard) renumber() {
 // trim returns the log to be stored in slot i, and the capacity of its array. A log that
 // uses less than half of its array is copied to one that it fills. found says whether the
 // slot is in use, by this log or another bucket.
-func (s *shard) trim(i int, found bool, log []store.Entry) (_ []store.Entry, size int) {
+func (s *shard) trim(i int, found bool, log []counting.Entry) (_ []counting.Entry, size int) {
 	size = cap(log)
-	if found && s.slots[i].kind.algorithm().IsLog() {
+	if found && counting.IsLog(s.slots[i].kind.algorithm()) {
 		if b := &s.logs.books[s.slots[i].third]; sameArray(b.entries, log) {
 			size = b.size
 		}
@@ -90,6 +90,6 @@ func (s *shard) trim(i int, found bool, log []store.Entry) (_ []store.Entry, siz
 
 // sameArray reports whether a and b are parts of the same array. Both must reach to the
 // end of theirs, as logs do: they lose entries in front only.
-func sameArray(a, b []store.Entry) bool {
+func sameArray(a, b []counting.Entry) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:cap(a)][cap(a)-1] == &b[:cap(b)][cap(b)-1]
 }

@@ -1,6 +1,9 @@
 package memstore
 
-import "github.com/weblimit/weblimit/core/store"
+import (
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
+)
 
 // A block by hand is a bucket of its own, in the shard of the limit's bucket, as a penalty is: X says since
 // when it is in force. shard.manual spares those who are in a shard without one the search.
@@ -19,28 +22,28 @@ func (at *location) isBlocked(now int64) bool {
 }
 
 // readManual reads the block by hand. One that is not there reads as zero.
-func (at *location) readManual(b *store.ManualBlock) {
-	*b = store.ManualBlock{}
+func (at *location) readManual(b *counting.ManualBlock) {
+	*b = counting.ManualBlock{}
 	if !at.shard.manual { // the usual case
 		return
 	}
 	if i, found := at.shard.find(at.ofManual()); found {
 		slot := &at.shard.slots[i]
-		*b = store.ManualBlock{Since: slot.x, Until: slot.expires}
+		*b = counting.ManualBlock{Since: slot.x, Until: slot.expires}
 	}
 }
 
 // saveManual stores a block by hand, which the list of blocks has, too; zero removes it.
-func (m *Store) saveManual(at *location, c *store.Check, b *store.ManualBlock, now int64) {
+func (m *Store) saveManual(at *location, c *store.Check, b *counting.ManualBlock, now int64) {
 	place := at.ofManual()
-	if *b == (store.ManualBlock{}) {
+	if *b == (counting.ManualBlock{}) {
 		if at.shard.manual {
 			at.shard.forget(place)
 			m.blocked.remove(place)
 		}
 		return
 	}
-	bucket := store.Bucket{Expires: b.Until, X: b.Since, Y: b.Until, Form: store.Form{Algorithm: store.ManualRecord, Tick: 1, Rate: 1}}
+	bucket := counting.Bucket{Expires: b.Until, X: b.Since, Y: b.Until, Form: counting.Form{Algorithm: counting.ManualRecord, Tick: 1, Rate: 1}}
 	index, found := at.shard.find(place)
 	at.shard.put(place, index, found, &bucket, 1, now)
 	at.shard.manual = true

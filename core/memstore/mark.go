@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // The mark of an operation is a bucket of its own, in the shard of the client's key. Its
@@ -26,22 +27,22 @@ func (m *Store) markOf(hash uint64, c *store.Check) uint64 {
 func (at *location) markPlace() place { return place{at.mark, at.check} }
 
 // readMark returns the mark, or zero if there is none.
-func (at *location) readMark() store.Mark {
+func (at *location) readMark() counting.Mark {
 	i, found := at.shard.find(at.markPlace())
 	if !found {
-		return store.Mark{}
+		return counting.Mark{}
 	}
 	slot := &at.shard.slots[i]
-	return store.Mark{At: slot.third, Expires: slot.expires, Repeats: slot.unit}
+	return counting.Mark{At: slot.third, Expires: slot.expires, Repeats: slot.unit}
 }
 
 // saveMark stores a mark; zero removes it.
-func (at *location) saveMark(mark store.Mark, now int64) {
-	if mark == (store.Mark{}) {
+func (at *location) saveMark(mark counting.Mark, now int64) {
+	if mark == (counting.Mark{}) {
 		at.shard.forget(at.markPlace())
 		return
 	}
-	b := store.Bucket{Expires: mark.Expires, Y: mark.At, Form: store.Form{Algorithm: store.MarkRecord, Tick: 1, Rate: 1, Unit: mark.Repeats}}
+	b := counting.Bucket{Expires: mark.Expires, Y: mark.At, Form: counting.Form{Algorithm: counting.MarkRecord, Tick: 1, Rate: 1, Unit: mark.Repeats}}
 	i, found := at.shard.find(at.markPlace())
 	at.shard.put(at.markPlace(), i, found, &b, markBurst, now)
 }

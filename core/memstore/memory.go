@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/testclock"
 )
 
@@ -67,7 +68,7 @@ func New(config ...Config) *Store {
 	}
 	m.Registry().SetInProcess()
 	m.Registry().SetBuckets(m.Len)
-	m.Registry().SetRestorer(m)
+	counting.SetRestorer(m, m)
 	for i := range m.shards {
 		m.shards[i].limit = int32(min(c.MaxBuckets/shards, math.MaxInt32))
 		m.shards[i].spare = int16(12 + i%3) // so that not all outgrow their tables at one number of keys
@@ -111,18 +112,18 @@ func (m *Store) time(s *shard, now int64) int64 {
 	return now
 }
 
-// Take implements [store.Store]. Its only errors are those of [store.ValidChecks].
+// Take implements [store.Store]. Its only errors are those of [counting.ValidChecks].
 func (m *Store) Take(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.decide(checks, results, true)
 }
 
-// Peek implements [store.Store]. Its only errors are those of [store.ValidChecks].
+// Peek implements [store.Store]. Its only errors are those of [counting.ValidChecks].
 func (m *Store) Peek(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.decide(checks, results, false)
 }
 
 func (m *Store) decide(checks []store.Check, results []store.Result, take bool) error {
-	if err := store.ValidChecks(checks, results); err != nil {
+	if err := counting.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	switch {
@@ -147,9 +148,9 @@ func (m *Store) TakeOne(rule *store.Rule, key []byte, cost int64, result *store.
 // lock.
 func (m *Store) decideOne(rule *store.Rule, key []byte, cost int64, result *store.Result, take bool) {
 	var at location
-	var s store.State
+	var s counting.State
 	m.locate(&at, rule, key)
-	offset, now := rule.Offset(key), m.now()
+	offset, now := counting.Offset(rule, key), m.now()
 	at.shard.mu.Lock()
 	now = m.time(at.shard, now)
 	if at.shard.manual && cost > 0 && at.isBlocked(now) {
@@ -176,46 +177,46 @@ func (m *Store) decideAll(checks []store.Check, results []store.Result, take boo
 	c := calls.Get().(*call)
 	defer calls.Put(c)
 	now := m.enter(c, checks)
-	store.Decide(now, checks, c.states, take)
+	counting.Decide(now, checks, c.states, take)
 	m.leave(c, checks, now)
-	store.Answer(checks, c.states, results)
+	counting.Answer(checks, c.states, results)
 }
 
-// Charge implements [store.Store]. Its only errors are those of [store.ValidChecks].
+// Charge implements [store.Store]. Its only errors are those of [counting.ValidChecks].
 func (m *Store) Charge(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.each(checks, results, store.Charge)
+	return m.each(checks, results, counting.Charge)
 }
 
-// Refund implements [store.Store]. Its only errors are those of [store.ValidChecks].
+// Refund implements [store.Store]. Its only errors are those of [counting.ValidChecks].
 func (m *Store) Refund(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.each(checks, results, store.Refund)
+	return m.each(checks, results, counting.Refund)
 }
 
-// Renew implements [store.Store]. Its only errors are those of [store.ValidChecks].
+// Renew implements [store.Store]. Its only errors are those of [counting.ValidChecks].
 func (m *Store) Renew(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.each(checks, results, store.Renew)
+	return m.each(checks, results, counting.Renew)
 }
 
-// Reset implements [store.Store]. Its only errors are those of [store.ValidReset].
+// Reset implements [store.Store]. Its only errors are those of [counting.ValidKeys].
 func (m *Store) Reset(_ context.Context, checks []store.Check) error {
-	if err := store.ValidReset(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
-	m.update(checks, func(_ int64, states []store.State) { store.Reset(checks, states) })
+	m.update(checks, func(_ int64, states []counting.State) { counting.Reset(checks, states) })
 	return nil
 }
 
 // each has change update the states of checks and answer them.
-func (m *Store) each(checks []store.Check, results []store.Result, change func(int64, []store.Check, []store.State, []store.Result)) error {
-	if err := store.ValidChecks(checks, results); err != nil {
+func (m *Store) each(checks []store.Check, results []store.Result, change func(int64, []store.Check, []counting.State, []store.Result)) error {
+	if err := counting.ValidChecks(checks, results); err != nil {
 		return err
 	}
-	m.update(checks, func(now int64, states []store.State) { change(now, checks, states, results) })
+	m.update(checks, func(now int64, states []counting.State) { change(now, checks, states, results) })
 	return nil
 }
 
 // update reads the states of checks, calls change, and stores what has changed.
-func (m *Store) update(checks []store.Check, change func(now int64, states []store.State)) {
+func (m *Store) update(checks []store.Check, change func(now int64, states []counting.State)) {
 	if len(checks) == 0 {
 		return
 	}

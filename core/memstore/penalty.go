@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // A penalty is a bucket of its own, in the shard of the limit's bucket, so that one lock
@@ -11,41 +12,41 @@ import (
 
 // pack makes a bucket of a penalty: X is the end of the strikes' window, Y the end of the
 // block, and the form's unit holds level and strikes.
-func pack(p *store.Penalty) store.Bucket {
-	return store.Bucket{
+func pack(p *counting.Penalty) counting.Bucket {
+	return counting.Bucket{
 		Expires: p.Expires, X: p.Window, Y: p.Until,
-		Form: store.Form{Algorithm: store.PenaltyRecord, Tick: 1, Rate: 1, Unit: p.Level<<32 | p.Strikes},
+		Form: counting.Form{Algorithm: counting.PenaltyRecord, Tick: 1, Rate: 1, Unit: p.Level<<32 | p.Strikes},
 	}
 }
 
 // unpack is the reverse of pack.
-func unpack(b *store.Bucket) store.Penalty {
-	return store.Penalty{Strikes: b.Form.Unit & math.MaxUint32, Level: b.Form.Unit >> 32, Window: b.X, Until: b.Y, Expires: b.Expires}
+func unpack(b *counting.Bucket) counting.Penalty {
+	return counting.Penalty{Strikes: b.Form.Unit & math.MaxUint32, Level: b.Form.Unit >> 32, Window: b.X, Until: b.Y, Expires: b.Expires}
 }
 
 // ofPenalty returns the place of the penalty that belongs to the bucket at p.
 func (p place) ofPenalty(rule *store.Rule) place {
-	p.hash += rule.PenaltyID()*spacing - rule.ID()*spacing
+	p.hash += counting.PenaltyID(rule)*spacing - rule.ID()*spacing
 	return p
 }
 
 // readPenalty reads the penalty. One that is not there reads as zero.
-func (at *location) readPenalty(rule *store.Rule, p *store.Penalty) {
+func (at *location) readPenalty(rule *store.Rule, p *counting.Penalty) {
 	i, found := at.shard.find(at.ofPenalty(rule))
 	if !found { // the usual case
-		*p = store.Penalty{}
+		*p = counting.Penalty{}
 		return
 	}
-	var b store.Bucket
+	var b counting.Bucket
 	at.shard.read(&at.shard.slots[i], &b)
 	*p = unpack(&b)
 }
 
 // savePenalty stores a penalty; zero removes it. The list of blocks has the key if it is
 // blocked.
-func (m *Store) savePenalty(at *location, c *store.Check, p *store.Penalty, now int64) {
+func (m *Store) savePenalty(at *location, c *store.Check, p *counting.Penalty, now int64) {
 	place := at.ofPenalty(c.Rule)
-	if *p == (store.Penalty{}) {
+	if *p == (counting.Penalty{}) {
 		at.shard.forget(place)
 		m.blocked.remove(place)
 		return
@@ -61,7 +62,7 @@ func (m *Store) savePenalty(at *location, c *store.Check, p *store.Penalty, now 
 // penaltyScore is the score of a penalty. A block counts as a bucket that has nothing
 // left. Strikes count as the part of a block that they are. A past block, which makes the
 // next one longer, counts as half used at least.
-func penaltyScore(b *store.Bucket, after float32, now int64) score {
+func penaltyScore(b *counting.Bucket, after float32, now int64) score {
 	p := unpack(b)
 	if p.Until > now {
 		return limited | score(b.Expires)

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // minShardBuckets is the smallest bound of a shard, unless there is only one: it has room
@@ -40,7 +41,7 @@ type place struct {
 	check uint32 // more bits, of the key alone
 }
 
-// slot is a store.Bucket in 48 bytes. No algorithm needs Y, the rate and a log at the
+// slot is a counting.Bucket in 48 bytes. No algorithm needs Y, the rate and a log at the
 // same time, so they share a field.
 type slot struct {
 	hash    uint64
@@ -58,7 +59,7 @@ func (s *slot) holds(p place) bool {
 
 // isLive reports whether a table is to keep the bucket of the slot.
 func (s *slot) isLive(now int64) bool {
-	b := store.Bucket{Expires: s.expires, Form: store.Form{Algorithm: s.kind.algorithm()}}
+	b := counting.Bucket{Expires: s.expires, Form: counting.Form{Algorithm: s.kind.algorithm()}}
 	return b.KeptUntil() > now
 }
 
@@ -91,7 +92,7 @@ func (s *shard) find(p place) (index int, found bool) {
 }
 
 // get reads the bucket of a place. A bucket that is not there reads as unused.
-func (s *shard) get(p place, b *store.Bucket) (index int, found bool) {
+func (s *shard) get(p place, b *counting.Bucket) (index int, found bool) {
 	index, found = s.find(p)
 	if found {
 		s.read(&s.slots[index], b)
@@ -101,7 +102,7 @@ func (s *shard) get(p place, b *store.Bucket) (index int, found bool) {
 	return index, found
 }
 
-func (s *shard) read(slot *slot, b *store.Bucket) {
+func (s *shard) read(slot *slot, b *counting.Bucket) {
 	b.Expires, b.X, b.Y = slot.expires, slot.x, 0
 	b.Form.Algorithm, b.Form.Tick = slot.kind.algorithm(), slot.kind.tick()
 	b.Form.Unit, b.Form.Rate = slot.unit, 1
@@ -118,8 +119,8 @@ func (s *shard) read(slot *slot, b *store.Bucket) {
 // put stores a bucket, and makes room for it if there is none. i and found are what find
 // returned for p. It reports whether an index that find returned for another place may be
 // wrong now.
-func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int64) (moved bool) {
-	isLog, size := b.Form.Algorithm.IsLog(), 0
+func (s *shard) put(p place, i int, found bool, b *counting.Bucket, burst, now int64) (moved bool) {
+	isLog, size := counting.IsLog(b.Form.Algorithm), 0
 	if isLog {
 		b.Log, size = s.trim(i, found, b.Log)
 	}
@@ -127,7 +128,7 @@ func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int6
 		i, found = s.find(p)
 	}
 	slot := &s.slots[i]
-	hadLog := found && slot.kind.algorithm().IsLog()
+	hadLog := found && counting.IsLog(slot.kind.algorithm())
 	if hadLog && !isLog {
 		s.releaseLog(slot.third)
 	} else if !hadLog && isLog {
@@ -163,7 +164,7 @@ func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64)
 	}
 	if isLog {
 		growth += logWeight(size)
-		if found && s.slots[i].kind.algorithm().IsLog() {
+		if found && counting.IsLog(s.slots[i].kind.algorithm()) {
 			growth -= logWeight(s.logs.books[s.slots[i].third].size)
 		}
 	}
@@ -194,7 +195,7 @@ func (s *shard) rebuild(now int64) {
 	for i := range s.slots {
 		if s.slots[i].kind != 0 && s.slots[i].isLive(now) {
 			live++
-			s.manual = s.manual || s.slots[i].kind.algorithm() == store.ManualRecord
+			s.manual = s.manual || s.slots[i].kind.algorithm() == counting.ManualRecord
 		}
 	}
 	old := s.slots
@@ -206,7 +207,7 @@ func (s *shard) rebuild(now int64) {
 		case slot.isLive(now):
 			j, _ := s.find(slot.place())
 			s.slots[j] = *slot
-		case slot.kind.algorithm().IsLog():
+		case counting.IsLog(slot.kind.algorithm()):
 			s.releaseLog(slot.third)
 		}
 	}
@@ -215,7 +216,7 @@ func (s *shard) rebuild(now int64) {
 // remove frees slot i and closes the gap, at which searches would stop: each slot that
 // follows moves into the gap unless the gap lies before its home.
 func (s *shard) remove(i int) {
-	if s.slots[i].kind.algorithm().IsLog() {
+	if counting.IsLog(s.slots[i].kind.algorithm()) {
 		s.releaseLog(s.slots[i].third)
 	}
 	s.count--

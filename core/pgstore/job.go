@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // operation is a method of store.Store: which records it needs, and what it does to their
@@ -14,7 +15,7 @@ import (
 type operation struct {
 	bucket, penalty, mark bool
 	blind                 bool // overwrites them, whatever they hold
-	run                   func(now int64, checks []store.Check, states []store.State, results []store.Result)
+	run                   func(now int64, checks []store.Check, states []counting.State, results []store.Result)
 }
 
 // job is one call of a method. Its caller may return before it is done, so it keeps nothing
@@ -136,7 +137,7 @@ func (j *job) end(f *failure) {
 
 // decide runs the operation on the records, and notes in them what has changed.
 func (j *job) decide(now int64, records map[string]*record) {
-	states := make([]store.State, len(j.checks))
+	states := make([]counting.State, len(j.checks))
 	for i := range states {
 		parts, s := &j.parts[i], &states[i]
 		if r := records[parts[bucketPart]]; r != nil {

@@ -6,17 +6,18 @@ import (
 	"slices"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // A record's state is its layout's version, when it was last written (so that a process whose clock is behind does not
 // decide before that), and the fields of the
-// store.Bucket, store.Penalty or store.Mark, as variable-length integers. Entries of a log
+// counting.Bucket, counting.Penalty or counting.Mark, as variable-length integers. Entries of a log
 // follow their number, each with its distance in time from the one before. A penalty ends
 // with its key, which the id may have as a hash only. Times are microseconds since the epoch.
 // An empty state is that of a record which says nothing.
 //
 // A bucket whose key is blocked by hand has another version, and before its fields, if it has any, the two of the
-// store.ManualBlock, the length of the key, and the key. So what is hardly ever there costs nothing.
+// counting.ManualBlock, the length of the key, and the key. So what is hardly ever there costs nothing.
 
 // The versions of states.
 const (
@@ -39,10 +40,10 @@ type record struct {
 
 	// Read from state by open, and changed by jobs.
 	at      int64 // when it was last written, by the server's clock
-	bucket  store.Bucket
-	manual  store.ManualBlock // of a bucket
-	penalty store.Penalty
-	mark    store.Mark
+	bucket  counting.Bucket
+	manual  counting.ManualBlock // of a bucket
+	penalty counting.Penalty
+	mark    counting.Mark
 	key     []byte // of a penalty, or of a bucket's manual block
 	dirty   bool   // to be written
 
@@ -63,8 +64,8 @@ func (r *record) open() error {
 }
 
 func (r *record) clear() {
-	r.at, r.bucket, r.penalty, r.mark, r.key, r.dirty = 0, store.Bucket{}, store.Penalty{}, store.Mark{}, nil, false
-	r.manual = store.ManualBlock{}
+	r.at, r.bucket, r.penalty, r.mark, r.key, r.dirty = 0, counting.Bucket{}, counting.Penalty{}, counting.Mark{}, nil, false
+	r.manual = counting.ManualBlock{}
 }
 
 func (r *record) read() error {
@@ -137,13 +138,13 @@ func (r *record) encode(now int64) {
 	r.newState, r.newEnds = b, ends/minute+1 // rounded up: a record that still counts is not swept
 }
 
-func penaltyFields(p *store.Penalty) [5]*int64 {
+func penaltyFields(p *counting.Penalty) [5]*int64 {
 	return [...]*int64{&p.Strikes, &p.Window, &p.Until, &p.Level, &p.Expires}
 }
 
-func markFields(m *store.Mark) [3]*int64 { return [...]*int64{&m.At, &m.Expires, &m.Repeats} }
+func markFields(m *counting.Mark) [3]*int64 { return [...]*int64{&m.At, &m.Expires, &m.Repeats} }
 
-func appendBucket(b []byte, bucket *store.Bucket) []byte {
+func appendBucket(b []byte, bucket *counting.Bucket) []byte {
 	f := &bucket.Form
 	for _, v := range [...]int64{int64(f.Algorithm), f.Tick, f.Unit, f.Rate, bucket.Expires, bucket.X, bucket.Y, int64(len(bucket.Log))} {
 		b = binary.AppendVarint(b, v)
@@ -184,8 +185,8 @@ func (d *decoder) bytes() []byte {
 	return text
 }
 
-func (d *decoder) bucket(b *store.Bucket) {
-	b.Form = store.Form{Algorithm: store.Algorithm(d.next()), Tick: d.next(), Unit: d.next(), Rate: d.next()}
+func (d *decoder) bucket(b *counting.Bucket) {
+	b.Form = counting.Form{Algorithm: store.Algorithm(d.next()), Tick: d.next(), Unit: d.next(), Rate: d.next()}
 	b.Expires, b.X, b.Y = d.next(), d.next(), d.next()
 	n := d.next()
 	if n < 0 || n > int64(len(d.rest))/2 { // an entry has two bytes at least
@@ -193,12 +194,12 @@ func (d *decoder) bucket(b *store.Bucket) {
 		return
 	}
 	if n > 0 {
-		b.Log = make([]store.Entry, 0, n+1)
+		b.Log = make([]counting.Entry, 0, n+1)
 	}
 	last := int64(0)
 	for range n {
 		last += d.next()
-		b.Log = append(b.Log, store.Entry{At: last, Units: d.next()})
+		b.Log = append(b.Log, counting.Entry{At: last, Units: d.next()})
 	}
 	if !known(b.Form) {
 		d.failed = true
@@ -207,8 +208,8 @@ func (d *decoder) bucket(b *store.Bucket) {
 
 // known reports whether the numbers of a bucket's rule are such that this package's
 // arithmetic can use them.
-func known(f store.Form) bool {
+func known(f counting.Form) bool {
 	return slices.Contains(algorithms, f.Algorithm) && f.Tick > 0 && f.Unit > 0 && f.Rate > 0
 }
 
-var algorithms = store.Algorithms()
+var algorithms = counting.Algorithms()

@@ -7,18 +7,19 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	const now = 1_800_000_000_000_000
-	form := store.Form{Algorithm: store.SlidingLog, Tick: 1, Unit: 60_000_000, Rate: 1}
+	form := counting.Form{Algorithm: store.SlidingLog, Tick: 1, Unit: 60_000_000, Rate: 1}
 	for _, r := range []record{
-		{kind: bucketRecord, bucket: store.Bucket{Expires: now + 1, X: 3, Y: 1 << 52, Form: form}},
-		{kind: bucketRecord, bucket: store.Bucket{Expires: now + 90*minute, X: 3, Form: form, Log: []store.Entry{{At: now - 9, Units: 1}, {At: now, Units: 2}}}},
-		{kind: penaltyRecord, key: []byte("key"), penalty: store.Penalty{Strikes: 1, Window: 2, Until: now + 5, Level: 3, Expires: now + 6}},
-		{kind: markRecord, mark: store.Mark{At: now, Expires: now + 7, Repeats: 2}},
+		{kind: bucketRecord, bucket: counting.Bucket{Expires: now + 1, X: 3, Y: 1 << 52, Form: form}},
+		{kind: bucketRecord, bucket: counting.Bucket{Expires: now + 90*minute, X: 3, Form: form, Log: []counting.Entry{{At: now - 9, Units: 1}, {At: now, Units: 2}}}},
+		{kind: penaltyRecord, key: []byte("key"), penalty: counting.Penalty{Strikes: 1, Window: 2, Until: now + 5, Level: 3, Expires: now + 6}},
+		{kind: markRecord, mark: counting.Mark{At: now, Expires: now + 7, Repeats: 2}},
 	} {
 		r.encode(now)
 		if ends := r.newEnds * minute; ends <= now || ends > now+91*minute {

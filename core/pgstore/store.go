@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // Store is a [store.Store] that keeps its state in PostgreSQL. See the package's
@@ -66,7 +67,7 @@ func New(pool *pgxpool.Pool, config ...Config) *Store {
 	}
 	s := &Store{pool: pool, config: c, node: nodeOf(pool), sql: statementsIn(c.Schema), lockers: make(chan struct{}, c.Connections)}
 	s.queue = newQueue(c.Connections, s.fly)
-	s.Registry().SetRestorer(s)
+	counting.SetRestorer(s, s)
 	s.Registry().SetSwapper(s.swap)
 	return s
 }
@@ -83,22 +84,22 @@ func nodeOf(pool *pgxpool.Pool) string {
 // The methods of store.Store. A method that needs penalties needs their buckets, too: see
 // group.hold.
 var (
-	take = operation{bucket: true, penalty: true, mark: true, run: func(now int64, checks []store.Check, states []store.State, results []store.Result) {
-		store.Decide(now, checks, states, true)
-		store.Answer(checks, states, results)
+	take = operation{bucket: true, penalty: true, mark: true, run: func(now int64, checks []store.Check, states []counting.State, results []store.Result) {
+		counting.Decide(now, checks, states, true)
+		counting.Answer(checks, states, results)
 	}}
-	peek = operation{bucket: true, penalty: true, mark: true, run: func(now int64, checks []store.Check, states []store.State, results []store.Result) {
-		store.Decide(now, checks, states, false)
-		store.Answer(checks, states, results)
+	peek = operation{bucket: true, penalty: true, mark: true, run: func(now int64, checks []store.Check, states []counting.State, results []store.Result) {
+		counting.Decide(now, checks, states, false)
+		counting.Answer(checks, states, results)
 	}}
-	charge = operation{bucket: true, run: store.Charge}
-	refund = operation{bucket: true, mark: true, run: store.Refund}
-	renew  = operation{bucket: true, run: store.Renew}
-	reset  = operation{bucket: true, penalty: true, mark: true, blind: true, run: func(_ int64, checks []store.Check, states []store.State, _ []store.Result) {
-		store.Reset(checks, states)
+	charge = operation{bucket: true, run: counting.Charge}
+	refund = operation{bucket: true, mark: true, run: counting.Refund}
+	renew  = operation{bucket: true, run: counting.Renew}
+	reset  = operation{bucket: true, penalty: true, mark: true, blind: true, run: func(_ int64, checks []store.Check, states []counting.State, _ []store.Result) {
+		counting.Reset(checks, states)
 	}}
-	unblock = operation{bucket: true, penalty: true, blind: true, run: func(_ int64, checks []store.Check, states []store.State, _ []store.Result) {
-		store.UnblockKeys(checks, states)
+	unblock = operation{bucket: true, penalty: true, blind: true, run: func(_ int64, checks []store.Check, states []counting.State, _ []store.Result) {
+		counting.UnblockKeys(checks, states)
 	}}
 )
 
@@ -129,7 +130,7 @@ func (s *Store) Renew(ctx context.Context, checks []store.Check, results []store
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
-	if err := store.ValidReset(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
 	return s.inParts(ctx, reset, checks)
@@ -137,18 +138,18 @@ func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 
 // Block implements [store.Store].
 func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration) error {
-	if err := errors.Join(store.ValidBlocks(checks), store.ValidBlockTime(d)); err != nil {
+	if err := errors.Join(counting.ValidKeys(checks), store.ValidBlockTime(d)); err != nil {
 		return err
 	}
-	block := operation{bucket: true, penalty: true, run: func(now int64, checks []store.Check, states []store.State, _ []store.Result) {
-		store.BlockKeys(now, checks, states, d)
+	block := operation{bucket: true, penalty: true, run: func(now int64, checks []store.Check, states []counting.State, _ []store.Result) {
+		counting.BlockKeys(now, checks, states, d)
 	}}
 	return s.inParts(ctx, block, checks)
 }
 
 // Unblock implements [store.Store].
 func (s *Store) Unblock(ctx context.Context, checks []store.Check) error {
-	if err := store.ValidBlocks(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
 	return s.inParts(ctx, unblock, checks)
@@ -168,7 +169,7 @@ func (s *Store) inParts(ctx context.Context, op operation, checks []store.Check)
 
 // answer does an operation that has results.
 func (s *Store) answer(ctx context.Context, op operation, checks []store.Check, results []store.Result) error {
-	if err := store.ValidChecks(checks, results); err != nil {
+	if err := counting.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	if len(checks) == 0 {

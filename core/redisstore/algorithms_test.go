@@ -8,6 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
@@ -18,7 +19,7 @@ import (
 // a few charges and a refund on Redis as it does in memory.
 func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 	t.Parallel()
-	for _, algorithm := range store.Algorithms() {
+	for _, algorithm := range counting.Algorithms() {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			t.Parallel()
 			n := store.Numbers{Algorithm: algorithm, Quota: 3, Window: time.Minute}
@@ -33,7 +34,7 @@ func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 			checks := []core.Check{{Key: []byte("k"), Rule: &rule, Cost: 2}}
 			got, want := make([]core.Result, 1), make([]core.Result, 1)
 			if algorithm == store.Ledger {
-				from := []store.Restoration{{Generation: 1, Ends: rule.PeriodEnd(clock.Micros())}}
+				from := []counting.Restoration{{Generation: 1, Ends: rule.PeriodEnd(clock.Micros())}}
 				must.OK(t, memory.Restore(t.Context(), checks, from, want))
 				from[0].History = storetest.HistoryOf(t, redis, checks[0])
 				must.OK(t, redis.Restore(t.Context(), checks, from, got))

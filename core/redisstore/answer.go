@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // readAnswer fills in the results of the job's checks. It fails if the reply is not
@@ -52,7 +53,7 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 		if j.Op == refund && j.isUnrefunded(a, &checks[i], &results[i]) {
 			results[i].Unknown = true // else as it was, to be refunded later
 			reading := readingOf(a, checks[i].Rule)
-			checks[i].Tell(&reading)
+			reading.Tell(&checks[i])
 			continue
 		}
 		j.result(a, &checks[i], granted, j.bars.For(at), &results[i])
@@ -66,12 +67,12 @@ func (j *job) readWhole(granted bool, checks []store.Check, results []store.Resu
 	j.granted, j.final = granted, !granted
 	for i, bucket := range j.Before(j.reply, checks) {
 		rule, cost := checks[i].Rule, checks[i].Cost
-		var reading store.Reading
+		var reading counting.Reading
 		bucket.Read(rule, j.at, cost, &reading)
 		if granted {
-			reading = rule.After(reading, int64(j.before+1)*cost)
+			reading = reading.After(rule, int64(j.before+1)*cost)
 		}
-		rule.Answer(cost, &reading, &results[i])
+		reading.Answer(rule, cost, &results[i])
 	}
 }
 
@@ -182,7 +183,7 @@ func isUnknownLedger(a script.Answer, check *store.Check) bool {
 }
 
 // readingOf returns the numbers of an answer.
-func readingOf(a script.Answer, rule *store.Rule) (reading store.Reading) {
+func readingOf(a script.Answer, rule *store.Rule) (reading counting.Reading) {
 	for k := range script.Numbers(rule.Algorithm) {
 		reading.Numbers[k] = a.Number(k)
 	}
@@ -220,18 +221,18 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	}
 	reading := readingOf(numbers, rule)
 	reading.At, reading.Charged, reading.Blocked = j.at, charged, blocked
-	if j.logLengths != nil && rule.Algorithm.IsLog() {
+	if j.logLengths != nil && counting.IsLog(rule.Algorithm) {
 		j.logLengths.note(rule, reading.Numbers[0])
 	}
 	switch {
 	case repeated:
-		check.Tell(&reading)
-		rule.Answer(0, &reading, result)
+		reading.Tell(check)
+		reading.Answer(rule, 0, result)
 		result.Repeated = result.Allowed // false if a block is in force
 		return
 	case j.Op > peek: // there is no question whether it fits
-		check.Tell(&reading)
-		rule.Answer(0, &reading, result)
+		reading.Tell(check)
+		reading.Answer(rule, 0, result)
 		return
 	}
 	// The reading is from before all equal jobs, except that of a log.
@@ -241,15 +242,15 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 			charges++
 		}
 		if cost > 0 && charges > 0 {
-			reading = rule.After(reading, int64(charges)*cost)
+			reading = reading.After(rule, int64(charges)*cost)
 			reading.Charged = charged
 			if rule.Algorithm == store.Ledger {
 				reading.Numbers[2] += int64(charges) - 1 // one change for each
 			}
 		}
 	}
-	check.Tell(&reading)
-	rule.Answer(cost, &reading, result)
+	reading.Tell(check)
+	reading.Answer(rule, cost, result)
 	if !result.Allowed && j.isTentative(a, check) {
 		retrySoon(result)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // scanCount is how many keys Redis looks at before it serves others, and how many
@@ -38,7 +39,7 @@ func (s *Store) Unblock(ctx context.Context, checks []store.Check) error {
 
 // changeBlocks sets (charge) or lifts (reset) the blocks of the checks' keys.
 func (s *Store) changeBlocks(ctx context.Context, op operation, checks []store.Check, d time.Duration) error {
-	if err := store.ValidBlocks(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
 	if op == charge {
@@ -92,7 +93,7 @@ func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store
 	return func(yield func(store.Blocked, error) bool) {
 		l := lister{prefix: s.prefix, names: make(map[uint64]string), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(), yield: yield, now: s.now}
 		for _, rule := range rules {
-			l.names[rule.PenaltyID()], l.names[rule.ID()] = rule.Name, rule.Name
+			l.names[counting.PenaltyID(rule)], l.names[rule.ID()] = rule.Name, rule.Name
 		}
 		servers, err := s.servers(ctx)
 		for _, server := range servers {

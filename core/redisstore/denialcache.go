@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 const (
@@ -115,7 +116,7 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 		passed := time.Duration(max(now-e.received, 0)).Truncate(time.Microsecond)
 		for k := range checks {
 			results[k] = afterTime(&e.results[k], passed)
-			checks[k].Tell(&store.Reading{}) // the denial is of an earlier state
+			(&counting.Reading{}).Tell(&checks[k]) // the denial is of an earlier state
 		}
 		if !isDenied(checks, results) {
 			clear(results)
@@ -251,7 +252,7 @@ func (d *denialCache) fingerprint(checks []store.Check) fingerprint {
 	b := make([]byte, 0, 512)
 	for i := range checks {
 		c := &checks[i]
-		ints := c.Rule.Integers()
+		ints := c.Rule.Integers
 		shadow := uint64(0)
 		if c.Shadow {
 			shadow = 1

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // anySlot has jobsWith find the slot of each check.
@@ -24,7 +25,7 @@ func (s *Store) jobsFor(js []*job, op operation, checks []store.Check, results [
 
 // chargedAt is when the script is to look for a charge.
 func chargedAt(c *store.Check, charged *store.Result) int64 {
-	return c.Rule.ChargedAt(c.Cost, charged)
+	return counting.ChargedAt(c.Rule, c.Cost, charged)
 }
 
 // chargedJustNow is chargedAt for a charge of the same request. If the clock was set back before, it has

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -166,12 +167,12 @@ func (f *floor) take(ctx context.Context, checks []store.Check, results []store.
 	}
 	a, _ := j.Cut(g.reply, 0, checks)
 	charged := j.before < a.Fits()
-	reading := store.Reading{At: g.at, Numbers: [4]int64{a.Number(0), a.Number(1)}}
+	reading := counting.Reading{At: g.at, Numbers: [4]int64{a.Number(0), a.Number(1)}}
 	if charges := min(j.before+1, a.Fits()); charges > 0 {
-		reading = checks[0].Rule.After(reading, int64(charges))
+		reading = reading.After(checks[0].Rule, int64(charges))
 	}
 	reading.Charged = charged
-	checks[0].Rule.Answer(1, &reading, &results[0])
+	reading.Answer(checks[0].Rule, 1, &results[0])
 	j.group = nil
 	floorJobs.Put(j)
 	return nil

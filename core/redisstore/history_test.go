@@ -7,6 +7,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -62,22 +63,22 @@ func TestAnAccountIsStaleOnTheNextServer(t *testing.T) {
 		t.Errorf("beside a stale account: %+v", got[1])
 	}
 
-	restore := func(from store.Restoration, want bool) {
+	restore := func(from counting.Restoration, want bool) {
 		t.Helper()
 		from.Ends = plan.PeriodEnd(time.Now().UnixMicro())
 		_, got := accountAfter(t, func(c []core.Check, r []core.Result) error {
-			return after.Restore(t.Context(), c, []store.Restoration{from}, r)
+			return after.Restore(t.Context(), c, []counting.Restoration{from}, r)
 		}, c)
 		if got.Charged != want {
 			t.Errorf("%+v: %+v", from, got)
 		}
 	}
-	restore(store.Restoration{Used: 20, Generation: 2, History: known.History}, false)
-	restore(store.Restoration{Used: 20, Generation: 2, Expect: 1, Position: known.Position, History: known.History}, false)
-	restore(store.Restoration{Used: 20, Generation: 2, History: stale.History}, false)
-	restore(store.Restoration{Used: 20, Generation: 2, Expect: 1, History: stale.History}, false)
-	restore(store.Restoration{Used: 20, Generation: 2, Expect: 1, Position: known.Position - 1, History: stale.History}, false)
-	restore(store.Restoration{Used: 12, Generation: 2, Expect: 1, Position: known.Position, History: stale.History}, true)
+	restore(counting.Restoration{Used: 20, Generation: 2, History: known.History}, false)
+	restore(counting.Restoration{Used: 20, Generation: 2, Expect: 1, Position: known.Position, History: known.History}, false)
+	restore(counting.Restoration{Used: 20, Generation: 2, History: stale.History}, false)
+	restore(counting.Restoration{Used: 20, Generation: 2, Expect: 1, History: stale.History}, false)
+	restore(counting.Restoration{Used: 20, Generation: 2, Expect: 1, Position: known.Position - 1, History: stale.History}, false)
+	restore(counting.Restoration{Used: 12, Generation: 2, Expect: 1, Position: known.Position, History: stale.History}, true)
 	if got, result := accountAfter(t, calls["take"], c); !result.Charged || got.Used != 15 || got.Stale {
 		t.Errorf("restored: %+v, %+v", result, got)
 	}
@@ -125,7 +126,7 @@ func TestARecordWithoutAHistory(t *testing.T) {
 	value[sizes] = value[sizes]&^15 | 14
 	must.OK(t, client.Set(t.Context(), key, value, time.Hour).Err())
 	take := func(c []core.Check, r []core.Result) error { return s.Take(t.Context(), c, r) }
-	if got, result := accountAfter(t, take, c); !result.Unknown || !got.Stale || got.Used != 10 || store.Generation(got.Position) != 1 {
+	if got, result := accountAfter(t, take, c); !result.Unknown || !got.Stale || got.Used != 10 || counting.Generation(got.Position) != 1 {
 		t.Errorf("%+v, %+v", result, got)
 	}
 }

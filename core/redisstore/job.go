@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // operation is what the script is asked to do.
@@ -138,7 +139,7 @@ func (j *job) add(index int, check *store.Check, charged int64) {
 	j.Add(index, check, charged)
 	// The reading of a log does not tell what the next equal job would see.
 	j.mergeable = j.mergeable && check.Rule.Algorithm != store.SlidingLog
-	if j.logLengths != nil && check.Rule.Algorithm.IsLog() {
+	if j.logLengths != nil && counting.IsLog(check.Rule.Algorithm) {
 		j.logEntries += j.logLengths.longest(check.Rule)
 	}
 	if check.Rule.Penalized() {

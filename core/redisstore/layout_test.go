@@ -20,6 +20,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -98,7 +99,7 @@ func TestEveryAlgorithmIsOnFile(t *testing.T) {
 			}
 		}
 	}
-	for a := store.Algorithm(1); a <= store.LastAlgorithm; a++ {
+	for a := store.Algorithm(1); a <= counting.LastAlgorithm; a++ {
 		if !found[a] {
 			t.Errorf("no sequence stores a record of algorithm %d: add one to layoutcases_test.go, and its file by -update", a)
 		}
@@ -189,7 +190,7 @@ func (l *layout) tell(check store.Check, used, generation, expect int64) {
 	var account store.Account
 	peek := []store.Check{{Key: check.Key, Rule: check.Rule, Account: &account}}
 	must.OK(l.t, l.store.Peek(l.t.Context(), peek, make([]store.Result, 1)))
-	from := []store.Restoration{{Used: used, Generation: generation, Expect: expect, Ends: check.Rule.PeriodEnd(l.now), History: account.History}}
+	from := []counting.Restoration{{Used: used, Generation: generation, Expect: expect, Ends: check.Rule.PeriodEnd(l.now), History: account.History}}
 	l.ask(fmt.Sprintf("restore %d used as generation %d after %d,", used, generation, expect), charged{checks: []store.Check{check}},
 		func(ctx context.Context, checks []store.Check, results []store.Result) error {
 			return l.store.Restore(ctx, checks, from, results)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // layoutCase is a sequence of calls whose stored values are on file. Its limits live for minutes at
@@ -108,7 +109,7 @@ var layoutCases = []layoutCase{
 			Unit: store.CalendarMonth, Day: 19, Location: time.FixedZone("+0545", 5*3600+45*60),
 		}}
 		plain := layoutRule("plan", calendar)
-		rule, err := plain.Ledger()
+		rule, err := counting.LedgerOf(plain)
 		if err != nil {
 			panic(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -21,7 +22,7 @@ import (
 
 func ledgerOf(t *testing.T, limit core.Limit) *core.Rule {
 	t.Helper()
-	return must.Get(mustRule(t, limit).Ledger())(t)
+	return must.Get(counting.LedgerOf(mustRule(t, limit)))(t)
 }
 
 // restoreAs restores the account of a check as unknown.
@@ -29,7 +30,7 @@ func restoreAs(t *testing.T, s *redisstore.Store, c core.Check, used, generation
 	t.Helper()
 	results := make([]core.Result, 1)
 	history := storetest.HistoryOf(t, s, c)
-	from := []store.Restoration{{Used: used, Generation: generation, Ends: c.Rule.PeriodEnd(time.Now().UnixMicro()), History: history}}
+	from := []counting.Restoration{{Used: used, Generation: generation, Ends: c.Rule.PeriodEnd(time.Now().UnixMicro()), History: history}}
 	must.OK(t, s.Restore(t.Context(), []core.Check{c}, from, results))
 	return results[0]
 }
@@ -159,12 +160,12 @@ func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
 	s := redisstore.New(client, redisstore.Config{Prefix: prefix})
 	plan := ledgerOf(t, core.PerBillingMonth(100, farDay(), time.UTC).Named("plan"))
 	var checks []core.Check
-	var from []store.Restoration
+	var from []counting.Restoration
 	for i, key := range keysApart(6) {
 		c := checkOf(key, plan, 1)
 		c.Account = &store.Account{Position: 99} // of an earlier call
 		checks = append(checks, c)
-		from = append(from, store.Restoration{Used: int64(i), Generation: int64(i) + 1, Ends: plan.PeriodEnd(time.Now().UnixMicro()), History: storetest.HistoryOf(t, s, c)})
+		from = append(from, counting.Restoration{Used: int64(i), Generation: int64(i) + 1, Ends: plan.PeriodEnd(time.Now().UnixMicro()), History: storetest.HistoryOf(t, s, c)})
 	}
 	must.OK(t, client.LPush(t.Context(), prefix+"{"+string(checks[2].Key)+"}", "another application's").Err())
 	results := make([]core.Result, len(checks))
@@ -176,7 +177,7 @@ func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
 	}
 	for i, got := range results {
 		a := checks[i].Account
-		if want := i != 2; got.Charged != want || (store.Generation(a.Position) == int64(i)+1) != want || want && a.Used != int64(i) {
+		if want := i != 2; got.Charged != want || (counting.Generation(a.Position) == int64(i)+1) != want || want && a.Used != int64(i) {
 			t.Errorf("account %d: %+v, %+v", i, got, a)
 		}
 	}

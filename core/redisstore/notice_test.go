@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -106,7 +107,7 @@ func (w *twins) step(what string, small, large []core.Rule) {
 			for i := range checks {
 				charged := int64(0)
 				if op == refund {
-					charged = checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
+					charged = counting.ChargedAt(checks[i].Rule, checks[i].Cost, &results[i])
 				}
 				j.add(i, &checks[i], charged)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -115,7 +116,7 @@ func (s *plainSequence) ask(seed uint64, op operation, checks []store.Check, cha
 		for i := range checks {
 			at := int64(0)
 			if op == refund {
-				at = checks[i].Rule.ChargedAt(checks[i].Cost, &charged[i])
+				at = counting.ChargedAt(checks[i].Rule, checks[i].Cost, &charged[i])
 			}
 			j.add(i, &checks[i], at)
 		}

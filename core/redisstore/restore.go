@@ -4,14 +4,15 @@ import (
 	"context"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
-var _ store.Restorer = (*Store)(nil)
+var _ counting.Restorer = (*Store)(nil)
 
-// Restore implements [store.Restorer]. Accounts in several slots are restored at once, each for
+// Restore implements [counting.Restorer]. Accounts in several slots are restored at once, each for
 // itself: after an error, some may have been. The same call may be made again.
-func (s *Store) Restore(ctx context.Context, checks []store.Check, from []store.Restoration, results []store.Result) error {
-	if err := store.ValidRestore(checks, from, results); err != nil {
+func (s *Store) Restore(ctx context.Context, checks []store.Check, from []counting.Restoration, results []store.Result) error {
+	if err := counting.ValidRestore(checks, from, results); err != nil {
 		return err
 	}
 	defer s.denials.forget(checks)

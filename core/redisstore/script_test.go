@@ -10,7 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -191,7 +191,7 @@ func scriptChecks(random *rand.Rand, rules []core.Rule) []core.Check {
 		if c.Rule.Once > 0 && random.IntN(4) > 0 {
 			c.Once = []byte(scriptOnces[random.IntN(len(scriptOnces))])
 		}
-		if store.ValidChecks(append(checks, c), make([]core.Result, len(checks)+1)) == nil {
+		if counting.ValidChecks(append(checks, c), make([]core.Result, len(checks)+1)) == nil {
 			checks = append(checks, c)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/prefetch"
 )
 
@@ -94,7 +95,7 @@ func New(client redis.UniversalClient, config ...Config) *Store {
 	s.route = s.routeFor(client)
 	s.Registry().SetInspector(s.inspect)
 	s.Registry().SetSwapper(s.swap)
-	s.Registry().SetRestorer(s)
+	counting.SetRestorer(s, s)
 	return s
 }
 
@@ -109,7 +110,7 @@ func (s *Store) now() int64 {
 // Take implements [store.Store]. See the package's documentation for what a
 // Cluster promises when the checks' keys are in different slots.
 func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
-	if err := store.ValidChecks(checks, results); err != nil {
+	if err := counting.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	clear(results) // a slot that does not answer must not look charged
@@ -206,7 +207,7 @@ func (s *Store) Renew(ctx context.Context, checks []store.Check, results []store
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
-	if err := store.ValidReset(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
 	checks = slices.Clone(checks)
@@ -227,7 +228,7 @@ func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 
 // runEach runs an operation in which no check depends on another.
 func (s *Store) runEach(ctx context.Context, op operation, checks []store.Check, results []store.Result) error {
-	if err := store.ValidChecks(checks, results); err != nil {
+	if err := counting.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	for n := 1; ; n++ {

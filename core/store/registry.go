@@ -21,7 +21,6 @@ type Registry struct {
 	inspector Inspector                 // Guarded by mu.
 	swapper   Swapper                   // Guarded by mu.
 	inProcess bool                      // Guarded by mu.
-	restorer  Restorer                  // Guarded by mu.
 	listeners []func(Declaration) error // of OnRegister. Guarded by mu.
 	buckets   func() int                // Guarded by mu.
 	ledgers   []*func() LedgerStats     // replaced, and not changed. Guarded by mu.
@@ -191,22 +190,6 @@ func (r *Registry) Inspector() Inspector {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inspector
-}
-
-// SetRestorer sets what [RestorerOf] returns for wrappers of the store. A store that is a Restorer
-// calls it when it is made.
-func (r *Registry) SetRestorer(restorer Restorer) {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.restorer = restorer
-}
-
-func (r *Registry) restorerSet() Restorer {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.restorer
 }
 
 // OnRegister calls f for each limit that limiters have declared or will declare, on whichever

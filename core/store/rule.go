@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // Numbers specify how a limit counts. [NewRule] checks them. They are comparable: equal
@@ -20,7 +22,7 @@ type Numbers struct {
 	Jitter    bool          // windows start at an offset that depends on the key
 	Wait      time.Duration // how long requests of a token bucket may queue for their turn; 0 for no queue
 	Once      time.Duration // how long an operation that was charged is remembered; 0 for not at all
-	Repeats   int64         // free repeats of such an operation; defaults to DefaultRepeats if Once is set
+	Repeats   int64         // free repeats of such an operation; defaults to 3 if Once is set
 	Block     Block         // the penalty; zero for none
 	Calendar  Period        // the windows of Calendar and Ledger; zero for other algorithms
 }
@@ -33,64 +35,45 @@ type Rule struct {
 	Name string
 	Numbers
 
-	ints     Integers
-	ahead    int64     // microseconds after the present in which a bucket can expire: see counting
+	// Integers are the numbers as stores count with them.
+	Integers Integers `json:"-"`
+
 	calendar *calendar // nil but for windows of the calendar
 	id       uint64
 }
 
-// Integers are a rule's numbers as the integers with which stores count. All of them are at
-// most 2^51, so that they, their sums and their differences are exact in a float64, the
-// only number that Redis's Lua has.
-//
-// For a token bucket, one unit is Unit debt, the bucket and its queue hold Capacity debt,
-// and Rate debt drains each Tick. Unit and Rate are window and quota in lowest terms, so no
-// rate is rounded. For windows, Unit is the window in Ticks, Capacity is the quota, and
-// Rate is 1. For calendar windows, Unit is a number that stands for the [Period].
-type Integers struct {
-	Tick     int64 // microseconds: 1, 1000 or 1,000,000
-	Unit     int64
-	Rate     int64
-	Capacity int64
-	Whole    int64 // Capacity for the class of requests that may use all of it: see core.Limit.KeepFree
-}
-
 const (
-	// maxInteger bounds all Integers: the sum of three stays below 2^53.
-	maxInteger = 1 << 51
-
-	// maxRefill bounds how far ahead of its clock a bucket can be.
-	maxRefill = 100 * 365 * 24 * time.Hour
-
 	// maxWait bounds how long a request may be held.
 	maxWait = time.Hour
+
+	// A shorter lease would end between renewals. A longer one would keep slots taken for
+	// too long after a crash.
+	minLease = time.Second
+	maxLease = 24 * time.Hour
 
 	// maxLogQuota bounds a log, which remembers each request.
 	maxLogQuota = 5000
 )
-
-// ticks are the resolutions a rule may count in, finest first, in microseconds.
-var ticks = [...]int64{1, 1000, 1_000_000}
-
-// Integers returns the rule's numbers as the integers with which stores count.
-func (r *Rule) Integers() Integers { return r.ints }
-
-// Ahead returns how many microseconds after the present a bucket of the rule can expire at most. One
-// that expires later was written before the clock was set back; [Bucket.Open] brings it back. It
-// returns 0 for windows of the calendar, which differ in length.
-func (r *Rule) Ahead() int64 { return r.ahead }
 
 // ID returns a number that stands for the rule's name, a hash of 52 bits: with one more, the most
 // that Redis's Lua can compare. Among 60,000 names, two have the same number once in 2.5 million
 // cases, and then a [Registry] refuses the second one.
 func (r *Rule) ID() uint64 { return r.id }
 
-// ReservedID is an ID under which a store can keep records of its own, and NoticeID another. They are
-// above all others: no limit has one of them as its ID or as its [Rule].PenaltyID.
+// defaultRepeats is the default number of free repeats of an operation: as many as careful
+// clients send.
+const defaultRepeats = 3
+
+// maxRepeats bounds Numbers.Repeats.
+const maxRepeats = 1000
+
+// The bounds of Numbers.Once.
 const (
-	ReservedID = 1<<(idBits+1) - 1
-	NoticeID   = ReservedID - 1
+	minOnce = time.Second
+	maxOnce = 31 * 24 * time.Hour
 )
+
+var errPenalizedLedger = errors.New("a limit with a penalty can't be kept in a book: an account that the store does not know must not count towards a block")
 
 // NewRule checks a limit's numbers, sets their defaults, and returns the rule. Its error
 // names the limit and the number that is wrong. NewRule does not check the name; for
@@ -112,7 +95,7 @@ func (r *Rule) complete() (err error) {
 		r.Whole = r.Burst
 	}
 	if r.Repeats == 0 && r.Once != 0 {
-		r.Repeats = DefaultRepeats
+		r.Repeats = defaultRepeats
 	}
 	if err := r.validate(); err != nil {
 		return err
@@ -121,20 +104,9 @@ func (r *Rule) complete() (err error) {
 		r.calendar = calendarOf(r.Calendar)
 		r.Calendar = r.calendar.Period // equal zones may have been loaded twice
 	}
-	if r.ints, err = algorithms[r.Algorithm].integers(r); err != nil {
+	if err := r.convert(); err != nil {
 		return err
 	}
-	r.ints.Whole = r.ints.Capacity
-	if r.Burst < r.Whole {
-		r.ints.Capacity = r.Burst
-		if r.Algorithm == TokenBucket {
-			r.ints.Capacity *= r.ints.Unit
-		}
-	}
-	if err := r.queue(); err != nil {
-		return err
-	}
-	r.ahead = algorithms[r.Algorithm].ahead(r)
 	if r.Block != (Block{}) {
 		r.Block, err = r.Block.complete()
 	}
@@ -161,7 +133,7 @@ func (r *Rule) validate() error {
 		return fmt.Errorf("window must be at least 1ms, got %v", r.Window)
 	case r.Window%time.Microsecond != 0:
 		return fmt.Errorf("window must be a whole number of microseconds, got %v", r.Window)
-	case r.Window > maxRefill:
+	case r.Window > integer.Longest:
 		return fmt.Errorf("window must be at most 100 years, got %v", r.Window)
 	}
 	switch {
@@ -197,51 +169,6 @@ func (r *Rule) validate() error {
 		return errors.New("a token bucket in which requests queue has only one class of requests")
 	}
 	return nil
-}
-
-// queue adds capacity for requests that wait for their turn: what drains in Wait.
-func (r *Rule) queue() error {
-	ticks := r.Wait.Microseconds() / r.ints.Tick
-	if ticks > (maxInteger-r.ints.Capacity)/r.ints.Rate {
-		return fmt.Errorf("a wait of %v at %d per %v is too much to count exactly", r.Wait, r.Quota, r.Window)
-	}
-	r.ints.Capacity += ticks * r.ints.Rate
-	r.ints.Whole += ticks * r.ints.Rate
-	return nil
-}
-
-// windowIntegers returns the integers of windows in microseconds.
-func (r *Rule) windowIntegers() (Integers, error) {
-	if r.Quota > maxInteger {
-		return Integers{}, r.inexact()
-	}
-	return Integers{Tick: 1, Unit: r.Window.Microseconds(), Rate: 1, Capacity: r.Quota}, nil
-}
-
-// inexact is the error of numbers that are too large.
-func (r *Rule) inexact() error {
-	return fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", r.Quota, r.Burst, r.Window)
-}
-
-// Offset returns the offset of key's windows from the epoch in microseconds: 0 without
-// Jitter, otherwise a multiple of the tick below the window. It is the same in every
-// process.
-func (r *Rule) Offset(key []byte) int64 {
-	if !r.Jitter { // most rules; apart from the loop, so that this part is inlined
-		return 0
-	}
-	return r.jitter(key)
-}
-
-func (r *Rule) jitter(key []byte) int64 {
-	h := uint64(14695981039346656037)
-	for _, b := range key {
-		h = (h ^ uint64(b)) * 1099511628211
-	}
-	// FNV alone leaves keys that differ in their last digits close together.
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return int64(h>>11) % r.ints.Unit * r.ints.Tick
 }
 
 // idBits is the length of a Rule.ID.

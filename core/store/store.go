@@ -1,10 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"time"
 )
@@ -88,7 +85,7 @@ type Store interface {
 	Blocks(ctx context.Context, rules []*Rule) iter.Seq2[Blocked, error]
 
 	// Block blocks the checks' keys under their rules for d from now on, in place of any
-	// block in force. A rule without a [Block] can block, too: see [ManualBlock]. It does not read
+	// block in force. A rule without a [Block] can block, too: see counting.ManualBlock. It does not read
 	// costs. There are up to MaxChecks, as for Unblock, however many records the store has for each.
 	Block(ctx context.Context, checks []Check, d time.Duration) error
 
@@ -139,7 +136,7 @@ type Account struct {
 	History int64
 
 	// Stale says that the account was written in another history. Used and Position are from there, the
-	// result is Unknown, and nothing is charged before a [Restorer] has begun another generation.
+	// result is Unknown, and nothing is charged before a counting.Restorer has begun another generation.
 	Stale bool
 }
 
@@ -178,24 +175,6 @@ type Result struct {
 	At int64
 }
 
-// Reading is the state of a bucket in the units of its rule's [Integers]. [Rule.Result]
-// makes the answer of it, so that stores which count on their server need not. Numbers
-// holds:
-//
-//	token bucket    whole ticks until empty of debt; the fraction of a tick over Rate
-//	fixed window    units used; microseconds to the window's end
-//	calendar        the same
-//	sliding window  units used in this window; in the last; ticks since this one began
-//	sliding log     units used; microseconds until the cost fits; until one unit fits; until none is used
-//	concurrency     slots held; microseconds until the last lease ends
-//	ledger          units used; microseconds to the window's end; the position
-type Reading struct {
-	Charged bool
-	At      int64 // when it was read, in microseconds since the epoch
-	Numbers [4]int64
-	Blocked int64 // microseconds until the block in force ends; 0 if there is none
-}
-
 // DefaultTimeout is how long a store may take to decide by default.
 const DefaultTimeout = 100 * time.Millisecond
 
@@ -207,67 +186,3 @@ const MaxTimeout = 5 * time.Minute
 // with Once counts twice, and so does one whose rule has a penalty; one with both counts
 // three times. The same goes for limits with OncePer and Penalty.
 const MaxChecks = 255
-
-var (
-	errLengths = errors.New("weblimit: as many results as checks are needed")
-	errNoRule  = errors.New("weblimit: check without a rule")
-)
-
-// ValidChecks returns an error for a call that no store can answer: slices of different
-// length, more checks than MaxChecks, a check without a rule or with a negative cost, a
-// check with Once whose rule has none, or a key and rule that occur twice. Stores call it
-// first.
-func ValidChecks(checks []Check, results []Result) error {
-	if len(checks) != len(results) {
-		return errLengths
-	}
-	if len(checks) > MaxChecks {
-		return fmt.Errorf("weblimit: at most %d checks can be decided together, got %d", MaxChecks, len(checks))
-	}
-	if len(checks) > MaxChecks/3 {
-		if n := len(checks) + besides(checks); n > MaxChecks {
-			return fmt.Errorf("weblimit: at most %d checks, with their operations and penalties, can be decided together, got %d", MaxChecks, n)
-		}
-	}
-	for i := range checks {
-		c := &checks[i]
-		if c.Rule == nil {
-			return errNoRule
-		}
-		if c.Once != nil && c.Rule.Once == 0 {
-			return AtLimit(c.Rule.Name, errors.New("an operation's key, but no OncePer"))
-		}
-		if c.Cost < 0 {
-			return AtLimit(c.Rule.Name, fmt.Errorf("cost must not be negative, got %d", c.Cost))
-		}
-		for j := range checks[:i] {
-			if checks[j].Rule.id == c.Rule.id && bytes.Equal(checks[j].Key, c.Key) {
-				return AtLimit(c.Rule.Name, errors.New("checked twice in one call for one key"))
-			}
-		}
-	}
-	return nil
-}
-
-// ValidReset returns an error for a check without a rule, which no store can reset.
-func ValidReset(checks []Check) error {
-	for i := range checks {
-		if checks[i].Rule == nil {
-			return errNoRule
-		}
-	}
-	return nil
-}
-
-// besides counts the marks and penalties of checks.
-func besides(checks []Check) (n int) {
-	for i := range checks {
-		if checks[i].Once != nil {
-			n++
-		}
-		if checks[i].Rule != nil && checks[i].Rule.Penalized() {
-			n++
-		}
-	}
-	return n
-}

@@ -4,24 +4,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
-// The kit counts as the stores of this module do, with nothing around it but a map.
-func TestAStoreOverAMap(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(_ *testing.T, clock *storetest.Clock) core.Store { return newMapStore(clock.Micros) })
-}
-
 func TestNumbersThatCanNotWork(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string]store.Numbers{
 		"unknown algorithm 0":             {Quota: 1, Window: time.Second},
-		"unknown algorithm 6":             {Algorithm: store.PenaltyRecord, Quota: 1, Window: time.Second},
-		"unknown algorithm 7":             {Algorithm: store.MarkRecord, Quota: 1, Window: time.Second},
+		"unknown algorithm 6":             {Algorithm: 6, Quota: 1, Window: time.Second},
+		"unknown algorithm 7":             {Algorithm: 7, Quota: 1, Window: time.Second},
 		"quota must be at least 1, got 0": {Algorithm: store.TokenBucket, Window: time.Second},
 		"a class of requests can't have 5 of 4 units: Burst must be at most Whole":    {Algorithm: store.TokenBucket, Quota: 1, Burst: 5, Whole: 4, Window: time.Second},
 		"a burst belongs to a token bucket, not to a fixed window":                    {Algorithm: store.FixedWindow, Quota: 1, Burst: 5, Window: time.Second},

@@ -1,7 +1,16 @@
 // Package integer has the divisions by which limits count, without a float.
 package integer
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
+)
+
+// Max bounds the integers with which limits count: the sum of three stays below 2^53.
+const Max = 1 << 51
+
+// Longest bounds windows, and how far ahead of its clock a bucket can be.
+const Longest = 100 * 365 * 24 * time.Hour
 
 // InTicks returns a time in whole ticks. Nearly all rules count in microseconds,
 // and a division takes as long as all else that is done with the result.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // answer returns the result of a check with this cost that was charged to slice s,
@@ -22,12 +23,12 @@ func (k *hotKey) answer(s *slice, cost, now int64, charged bool) store.Result {
 
 // answerWith is answer for a process that holds so many units.
 func (s *slice) answerWith(k *hotKey, cost, now, held int64, charged bool) store.Result {
-	rule, ints := &k.rule, k.rule.Integers()
+	rule, ints := &k.rule, k.rule.Integers
 	// The store's answer took some time to arrive, so this time of day is never later
 	// than the store's.
 	passed := max(now-s.received, 0) / int64(time.Microsecond)
 	reset := max(s.resetAfter-passed, 0)
-	reading := store.Reading{Charged: charged, At: s.chargedAt + passed}
+	reading := counting.Reading{Charged: charged, At: s.chargedAt + passed}
 	n := &reading.Numbers
 	switch rule.Algorithm {
 	case store.TokenBucket: // the time until the debt is 0 determines the debt
@@ -40,7 +41,7 @@ func (s *slice) answerWith(k *hotKey, cost, now, held int64, charged bool) store
 	case store.SlidingWindow: // how much belongs to the window before is unknown: all counts as of this one
 		n[0], n[2] = s.usedWhile(rule, held), max(2*ints.Unit-ceilDiv(reset, ints.Tick), 0)
 	}
-	return rule.Result(cost, reading)
+	return reading.Result(rule, cost)
 }
 
 // usedWhile returns how many units count as used while the process holds so many.

@@ -67,7 +67,7 @@ const lifetimeShare = 8
 func lifetimeOf(rule *store.Rule, maxAge int64) int64 {
 	full := int64(rule.Window)
 	if rule.Algorithm == store.TokenBucket {
-		ints := rule.Integers()
+		ints := rule.Integers
 		full = ints.Capacity / ints.Rate * ints.Tick * int64(time.Microsecond) // at most 100 years
 	}
 	return min(maxAge, full/lifetimeShare)

@@ -28,7 +28,7 @@ func appendNumbers(dst []byte, name string, n *store.Numbers) []byte {
 		if err != nil || n.Calendar.Location == time.Local || len(n.Calendar.Location.String()) > maxZone {
 			return append(dst, 0)
 		}
-		id, zone = rule.Integers().Unit, n.Calendar.Location.String()
+		id, zone = rule.Integers.Unit, n.Calendar.Location.String()
 	}
 	flat := n.Flat()
 	dst = append(dst, 1)
@@ -82,7 +82,7 @@ func (d *decoder) numbers(l *Limit) store.Numbers {
 		return store.Numbers{}
 	}
 	rule, err := store.NewRule(l.Name, n)
-	if err != nil || id != 0 && rule.Integers().Unit != id {
+	if err != nil || id != 0 && rule.Integers.Unit != id {
 		return store.Numbers{}
 	}
 	return rule.Numbers

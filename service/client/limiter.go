@@ -312,8 +312,8 @@ func (r *rules) of(l *LimitResult) (*core.Rule, error) {
 
 func ruleOf(l *LimitResult) (*core.Rule, error) {
 	n := store.Numbers{Quota: l.Quota, Burst: l.Burst, Soft: l.Soft, Whole: l.Whole, Window: millis(l.WindowMS), Wait: millis(l.WaitMS)}
-	for a := store.TokenBucket; a <= store.LastAlgorithm; a++ {
-		if a != store.PenaltyRecord && a != store.MarkRecord && a.String() == l.Algorithm {
+	for a := store.TokenBucket; a <= store.Ledger; a++ {
+		if a.String() == l.Algorithm {
 			n.Algorithm = a
 		}
 	}

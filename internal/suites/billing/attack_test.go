@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
@@ -57,7 +58,7 @@ func TestTheBillingDayChanges(t *testing.T) {
 		take(before, beforeRules[0], 1)
 		granted += 11
 	}
-	if n := store.Generation(last.Position); n > 11 {
+	if n := counting.Generation(last.Position); n > 11 {
 		t.Errorf("generation %d after 10 changes", n)
 	}
 	for _, b := range []*quota.Book{before, after} {

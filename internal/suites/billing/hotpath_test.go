@@ -16,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
@@ -118,10 +119,10 @@ func TestThroughput(t *testing.T) {
 		keys[k] = []byte(tenant(k))
 	}
 	twin := redisstore.New(p.server.Client(t), redisstore.Config{Prefix: "twin:"})
-	ledger := must.Get(p.rules[0].Ledger())(t)
+	ledger := must.Get(counting.LedgerOf(p.rules[0]))(t)
 	for _, key := range keys {
 		checks, results := []store.Check{{Key: key, Rule: ledger}}, make([]store.Result, 1)
-		from := []store.Restoration{{Generation: 1, Ends: ledger.PeriodEnd(time.Now().UnixMicro()), History: storetest.HistoryOf(t, twin, checks[0])}}
+		from := []counting.Restoration{{Generation: 1, Ends: ledger.PeriodEnd(time.Now().UnixMicro()), History: storetest.HistoryOf(t, twin, checks[0])}}
 		if err := twin.Restore(t.Context(), checks, from, results); err != nil || !results[0].Charged {
 			t.Fatalf("%+v, %v", results, err)
 		}

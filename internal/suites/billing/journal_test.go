@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota"
 )
 
@@ -61,7 +62,7 @@ func (j *journal) start(tenant, limits int, k kind, units, of int64) (id int64) 
 func (j *journal) granted(id int64, checks []store.Check, results []store.Result) {
 	var accounts strings.Builder
 	for i := range checks {
-		fmt.Fprintf(&accounts, " %d %d", checks[i].Account.Position, results[i].Ends())
+		fmt.Fprintf(&accounts, " %d %d", checks[i].Account.Position, counting.Ends(&results[i]))
 	}
 	j.line("g %d %d%s", id, time.Now().UnixNano(), accounts.String())
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/quota"
@@ -46,7 +47,7 @@ func (*watched) Decided(ctx context.Context, o *core.Observation) {
 	a := ctx.Value(answerKey{}).(*answer)
 	a.err = o.Decision.Err
 	if results := o.Decision.Results(); len(results) > 0 {
-		a.ends = results[0].Ends()
+		a.ends = counting.Ends(&results[0].Result)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
@@ -30,7 +30,7 @@ func TestEveryAlgorithmIsDescribed(t *testing.T) {
 		if len(text) < 200 {
 			t.Errorf("%s has only %q: is it still read?", where, text)
 		}
-		for _, algorithm := range store.Algorithms() {
+		for _, algorithm := range counting.Algorithms() {
 			name := strings.TrimSuffix(algorithm.String(), " window") // which lists leave out: fixed, calendar
 			if !strings.Contains(text, plain.Replace(name)) {
 				t.Errorf("%s says nothing about the %v", where, algorithm)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -71,9 +70,9 @@ var quotas = []scenario{
 			passes    int
 		}{
 			"paths":                    {key, func(n int) (method, path string) { return "POST", fmt.Sprint("/pay/", n) }, quota},
-			"methods":                  {key, func(n int) (method, path string) { return []string{"GET", "POST", "PUT"}[n%3], "/pay/1" }, 3 + 3*store.DefaultRepeats + 2 + 2*store.DefaultRepeats},
+			"methods":                  {key, func(n int) (method, path string) { return []string{"GET", "POST", "PUT"}[n%3], "/pay/1" }, 3 + 3*3 + 2 + 2*3},
 			"spellings of a path":      {key, func(n int) (method, path string) { return "POST", "/pay/" + strings.Repeat("%31", n+1) }, quota},
-			"bodies":                   {key, func(n int) (method, path string) { return "POST", "/pay/1" }, quota * (1 + store.DefaultRepeats)},
+			"bodies":                   {key, func(n int) (method, path string) { return "POST", "/pay/1" }, quota * (1 + 3)},
 			"bodies that are digested": {keyfuncs.Join(key, digest), func(n int) (method, path string) { return "POST", fmt.Sprint("/pay/1?body=", n) }, quota},
 		} {
 			s := e.serve(App{Layers: e.layer(core.PerDay(quota).FixedWindow().By(keyfuncs.ClientIP()).Named("payments").OncePer(c.operation, time.Hour)), Routes: routes})

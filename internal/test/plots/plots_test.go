@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -158,7 +159,7 @@ func TestEveryAlgorithmHasAFigure(t *testing.T) {
 	for _, a := range algorithms() {
 		drawn[newRun(a.limit, midnight).rule.Algorithm] = true
 	}
-	for _, a := range store.Algorithms() {
+	for _, a := range counting.Algorithms() {
 		if !drawn[a] && a != store.Ledger {
 			t.Errorf("no figure of docs/choose/algorithms.md draws the %v", a)
 		}

@@ -27,7 +27,7 @@ func integersTable() []string {
 		{"PerMinute(10).FixedWindow()", core.PerMinute(10).FixedWindow()},
 		{"PerMinute(10).SlidingWindow()", core.PerMinute(10).SlidingWindow()},
 	} {
-		i := newRun(c.limit, midnight).rule.Integers()
+		i := newRun(c.limit, midnight).rule.Integers
 		rows = append(rows, fmt.Sprintf("| `%s` | %d µs | %s | %d | %s |", c.code, i.Tick, grouped(i.Unit), i.Rate, grouped(i.Capacity)))
 	}
 	return rows

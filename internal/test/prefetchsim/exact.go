@@ -5,6 +5,7 @@ package prefetchsim
 import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // exact is the state of one key under one rule: the simulated store, and the
@@ -22,7 +23,7 @@ type exact struct {
 
 // move brings the state to a time, which never goes back.
 func (x *exact) move(now int64) {
-	ints := x.rule.Integers()
+	ints := x.rule.Integers
 	if x.rule.Algorithm == store.TokenBucket {
 		drained := (now/ints.Tick - x.now/ints.Tick) * ints.Rate
 		if x.debt -= drained; x.debt <= 0 {
@@ -52,7 +53,7 @@ func (x *exact) move(now int64) {
 
 // free returns the units that fit now. It is below 0 if more than the limit is used.
 func (x *exact) free() int64 {
-	ints := x.rule.Integers()
+	ints := x.rule.Integers
 	if x.rule.Algorithm == store.TokenBucket {
 		return floorDiv(ints.Capacity-x.debt, ints.Unit)
 	}
@@ -62,7 +63,7 @@ func (x *exact) free() int64 {
 
 func (x *exact) charge(units int64) {
 	if x.rule.Algorithm == store.TokenBucket {
-		x.debt += units * x.rule.Integers().Unit
+		x.debt += units * x.rule.Integers.Unit
 		return
 	}
 	x.this += units
@@ -71,7 +72,7 @@ func (x *exact) charge(units int64) {
 // refund gives back units as a [store.Store] does. It returns how many it gave back:
 // all but those that time may have given back already.
 func (x *exact) refund(units, at int64) int64 {
-	ints := x.rule.Integers()
+	ints := x.rule.Integers
 	switch {
 	case x.rule.Algorithm == store.TokenBucket:
 		back := units*ints.Unit - max(x.now/ints.Tick-at/ints.Tick, 0)*ints.Rate
@@ -88,8 +89,8 @@ func (x *exact) refund(units, at int64) int64 {
 
 // result returns the store's answer to a check.
 func (x *exact) result(cost int64, charged bool) core.Result {
-	ints := x.rule.Integers()
-	reading := store.Reading{Charged: charged, At: x.now}
+	ints := x.rule.Integers
+	reading := counting.Reading{Charged: charged, At: x.now}
 	switch x.rule.Algorithm {
 	case store.TokenBucket:
 		reading.Numbers = [4]int64{x.debt / ints.Rate, x.debt % ints.Rate}
@@ -98,7 +99,7 @@ func (x *exact) result(cost int64, charged bool) core.Result {
 	default:
 		reading.Numbers = [4]int64{x.this, x.last, (x.now - x.start) / ints.Tick}
 	}
-	return x.rule.Result(cost, reading)
+	return reading.Result(x.rule, cost)
 }
 
 func floorDiv(a, b int64) int64 {

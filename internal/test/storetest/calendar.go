@@ -46,7 +46,7 @@ var modelKinds = sync.OnceValue(func() map[int64]modelKind {
 		if err != nil {
 			panic(err)
 		}
-		kinds[r.Integers().Unit] = said[i]
+		kinds[r.Integers.Unit] = said[i]
 	}
 	return kinds
 })
@@ -65,7 +65,7 @@ var modelEdges sync.Map // of string to int64
 // modelPeriod returns the start and the end of the rule's period at t. It finds them by
 // looking at the zone's clock minute by minute.
 func modelPeriod(r *core.Rule, t int64) (start, end int64) {
-	kind, ok := modelKinds()[r.Integers().Unit]
+	kind, ok := modelKinds()[r.Integers.Unit]
 	if !ok {
 		panic(fmt.Sprintf("the model does not know limit %q's calendar", r.Name))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -45,7 +46,7 @@ var ledgerTable = []tableTest{
 // ledgerRule returns the ledger of a calendar limit.
 func ledgerRule(r testing.TB, limit core.Limit) *core.Rule {
 	r.Helper()
-	return must.Get(rule(r, limit).Ledger())(r)
+	return must.Get(counting.LedgerOf(rule(r, limit)))(r)
 }
 
 // plan returns a ledger of n units per month.
@@ -67,7 +68,7 @@ type answer struct {
 }
 
 func (a answer) show() string {
-	return fmt.Sprintf("%s used=%d position=%d:%d", show(a.Result), a.Used, store.Generation(a.Position), a.Position&(1<<36-1))
+	return fmt.Sprintf("%s used=%d position=%d:%d", show(a.Result), a.Used, counting.Generation(a.Position), a.Position&(1<<36-1))
 }
 
 // untold is what an account holds before a call. No store tells it.
@@ -159,15 +160,15 @@ func (r *bookRig) wantTake(rule *core.Rule, key string, cost int64, allowed bool
 }
 
 // restore restores one account, in the period of the clock.
-func (r *bookRig) restore(rule *core.Rule, key string, from store.Restoration) answer {
+func (r *bookRig) restore(rule *core.Rule, key string, from counting.Restoration) answer {
 	r.Helper()
 	if from.Ends == 0 {
 		from.Ends = rule.PeriodEnd(r.Micros())
 	}
-	return r.restoreAll([]core.Check{account(rule, key, 0)}, []store.Restoration{from})[0]
+	return r.restoreAll([]core.Check{account(rule, key, 0)}, []counting.Restoration{from})[0]
 }
 
-func (r *bookRig) restoreAll(checks []core.Check, from []store.Restoration) []answer {
+func (r *bookRig) restoreAll(checks []core.Check, from []counting.Restoration) []answer {
 	r.Helper()
 	from = slices.Clone(from)
 	for i := range from {
@@ -191,11 +192,11 @@ func HistoryOf(tb testing.TB, s core.Store, c core.Check) int64 {
 	return a.History
 }
 
-func (r *rig) restorer() store.Restorer {
+func (r *rig) restorer() counting.Restorer {
 	r.Helper()
-	restorer, ok := store.RestorerOf(struct{ core.Store }{r.Store}) // as a wrapper has it
+	restorer, ok := counting.RestorerOf(struct{ core.Store }{r.Store}) // as a wrapper has it
 	if !ok {
-		r.Fatal("the store is no store.Restorer, or does not tell its registry")
+		r.Fatal("the store is no counting.Restorer, or does not tell its registry")
 	}
 	return restorer
 }
@@ -204,7 +205,7 @@ func (r *rig) restorer() store.Restorer {
 func (r *bookRig) wantAccount(what string, got answer, used, position int64) answer {
 	r.Helper()
 	if got.Used != used || got.Position != position {
-		r.Fatalf("%s: got %s, want used=%d position=%d:%d", what, got.show(), used, store.Generation(position), position&(1<<36-1))
+		r.Fatalf("%s: got %s, want used=%d position=%d:%d", what, got.show(), used, counting.Generation(position), position&(1<<36-1))
 	}
 	return got
 }
@@ -212,7 +213,7 @@ func (r *bookRig) wantAccount(what string, got answer, used, position int64) ans
 // wantUnknown fails the test unless the result is of an unknown account.
 func (r *bookRig) wantUnknown(what string, rule *core.Rule, got answer) answer {
 	r.Helper()
-	if !got.Unknown || got.Used != 0 || got.Position != 0 || got.Remaining != 0 || got.Ends() != rule.PeriodEnd(r.Micros()) {
+	if !got.Unknown || got.Used != 0 || got.Position != 0 || got.Remaining != 0 || counting.Ends(&got.Result) != rule.PeriodEnd(r.Micros()) {
 		r.Fatalf("%s: got %s, want an unknown account whose period ends at %d", what, got.show(), rule.PeriodEnd(r.Micros()))
 	}
 	return got
@@ -243,7 +244,7 @@ func ledgerUnknown(r *bookRig) {
 	if got := r.refund(plan, "k", 2, charged); got != want {
 		r.Fatalf("a refund gives %s, want it as it was, but unknown: %s", got.show(), want.show())
 	}
-	r.wantAccount("restored", r.restore(plan, "k", store.Restoration{Used: 4, Generation: 1}), 4, position(1, 1))
+	r.wantAccount("restored", r.restore(plan, "k", counting.Restoration{Used: 4, Generation: 1}), 4, position(1, 1))
 	r.wantAccount("take", r.wantTake(plan, "k", 1, true, 5), 5, position(1, 2))
 	r.wantAccount("refund", r.refund(plan, "k", 2, charged), 3, position(1, 3))
 	r.wantUnknown("another key", plan, r.take(plan, "l", 1))
@@ -251,8 +252,8 @@ func ledgerUnknown(r *bookRig) {
 
 func ledgerUnused(r *bookRig) {
 	plan := plan(r, 10)
-	got := r.restore(plan, "k", store.Restoration{Generation: 5})
-	if !got.Charged || !got.Allowed || got.Remaining != 10 || got.Ends() != plan.PeriodEnd(r.Micros()) {
+	got := r.restore(plan, "k", counting.Restoration{Generation: 5})
+	if !got.Charged || !got.Allowed || got.Remaining != 10 || counting.Ends(&got.Result) != plan.PeriodEnd(r.Micros()) {
 		r.Fatalf("restored: %s", got.show())
 	}
 	r.wantAccount("restored", got, 0, position(5, 1))
@@ -264,7 +265,7 @@ func ledgerUnused(r *bookRig) {
 
 func ledgerPositions(r *bookRig) {
 	plan := plan(r, 10)
-	r.restore(plan, "k", store.Restoration{Used: 1, Generation: 1})
+	r.restore(plan, "k", counting.Restoration{Used: 1, Generation: 1})
 	r.wantAccount("take 2", r.wantTake(plan, "k", 2, true, 7), 3, position(1, 2))
 	r.wantAccount("peek", r.peek(plan, "k", 2), 3, position(1, 2))
 	r.wantAccount("take nothing", r.take(plan, "k", 0), 3, position(1, 2))
@@ -291,7 +292,7 @@ func ledgerPositions(r *bookRig) {
 
 func ledgerGenerations(r *bookRig) {
 	plan := plan(r, 100)
-	try := func(from store.Restoration, restored bool, used, position int64) {
+	try := func(from counting.Restoration, restored bool, used, position int64) {
 		r.Helper()
 		got := r.restore(plan, "k", from)
 		if got.Charged != restored {
@@ -303,47 +304,47 @@ func ledgerGenerations(r *bookRig) {
 		}
 		r.wantAccount("restore", got, used, position)
 	}
-	try(store.Restoration{Used: 5, Generation: 2, Expect: 1}, false, 0, 0)
-	try(store.Restoration{Used: 5, Generation: 2}, true, 5, position(2, 1))
-	try(store.Restoration{Used: 5, Generation: 2}, false, 5, position(2, 1)) // a repeat
-	try(store.Restoration{Used: 50, Generation: 3}, false, 5, position(2, 1))
+	try(counting.Restoration{Used: 5, Generation: 2, Expect: 1}, false, 0, 0)
+	try(counting.Restoration{Used: 5, Generation: 2}, true, 5, position(2, 1))
+	try(counting.Restoration{Used: 5, Generation: 2}, false, 5, position(2, 1)) // a repeat
+	try(counting.Restoration{Used: 50, Generation: 3}, false, 5, position(2, 1))
 	r.wantTake(plan, "k", 3, true, 92)
-	try(store.Restoration{Used: 50, Generation: 4, Expect: 3}, false, 8, position(2, 2))
-	try(store.Restoration{Used: 50, Generation: 4, Expect: 1}, false, 8, position(2, 2))
-	try(store.Restoration{Used: 20, Generation: 4, Expect: 2}, true, 20, position(4, 1)) // a fork that had used less
+	try(counting.Restoration{Used: 50, Generation: 4, Expect: 3}, false, 8, position(2, 2))
+	try(counting.Restoration{Used: 50, Generation: 4, Expect: 1}, false, 8, position(2, 2))
+	try(counting.Restoration{Used: 20, Generation: 4, Expect: 2}, true, 20, position(4, 1)) // a fork that had used less
 	r.wantTake(plan, "k", 1, true, 79)
-	try(store.Restoration{Used: 50, Generation: 5, Expect: 4, Position: position(4, 1)}, false, 21, position(4, 2)) // it was charged
-	try(store.Restoration{Used: 20, Generation: 5, Expect: 4, Position: position(4, 2)}, true, 20, position(5, 1))  // with what was charged until then
-	try(store.Restoration{Used: 10, Generation: store.MaxGeneration, Expect: 5}, true, 20, position(store.MaxGeneration, 1))
-	try(store.Restoration{Used: 10, Generation: store.MaxGeneration, Expect: 5}, false, 20, position(store.MaxGeneration, 1)) // a repeat
-	r.wantAccount("take", r.wantTake(plan, "k", 80, true, 0), 100, position(store.MaxGeneration, 2))
+	try(counting.Restoration{Used: 50, Generation: 5, Expect: 4, Position: position(4, 1)}, false, 21, position(4, 2)) // it was charged
+	try(counting.Restoration{Used: 20, Generation: 5, Expect: 4, Position: position(4, 2)}, true, 20, position(5, 1))  // with what was charged until then
+	try(counting.Restoration{Used: 10, Generation: counting.MaxGeneration, Expect: 5}, true, 20, position(counting.MaxGeneration, 1))
+	try(counting.Restoration{Used: 10, Generation: counting.MaxGeneration, Expect: 5}, false, 20, position(counting.MaxGeneration, 1)) // a repeat
+	r.wantAccount("take", r.wantTake(plan, "k", 80, true, 0), 100, position(counting.MaxGeneration, 2))
 }
 
 func ledgerPeriods(r *bookRig) {
 	plan := plan(r, 10)
 	r.Set(time.Date(2026, 3, 31, 23, 59, 59, 0, time.UTC))
 	unknown := r.wantUnknown("in March", plan, r.take(plan, "k", 1))
-	march := unknown.Ends()
-	other := r.restore(plan, "k", store.Restoration{Used: 9, Generation: 1, Ends: march + 1})
+	march := counting.Ends(&unknown.Result)
+	other := r.restore(plan, "k", counting.Restoration{Used: 9, Generation: 1, Ends: march + 1})
 	r.wantUnknown("a restoration of another period", plan, other)
-	r.restore(plan, "k", store.Restoration{Used: 9, Generation: 1, Ends: march})
+	r.restore(plan, "k", counting.Restoration{Used: 9, Generation: 1, Ends: march})
 	charge := r.wantTake(plan, "k", 1, true, 0)
 	r.Advance(time.Second)
 	r.reset(plan, "k")
 	r.wantUnknown("in April", plan, r.take(plan, "k", 1))
-	got := r.restore(plan, "k", store.Restoration{Used: 9, Generation: 2, Ends: march})
+	got := r.restore(plan, "k", counting.Restoration{Used: 9, Generation: 2, Ends: march})
 	if r.wantUnknown("March, restored in April", plan, got); got.Charged {
 		r.Fatalf("March was restored in April: %s", got.show())
 	}
 	if got := r.refund(plan, "k", 1, charge); got.Charged || got.Position != 0 {
 		r.Fatalf("a refund of March in April: %s", got.show())
 	}
-	r.restore(plan, "k", store.Restoration{Generation: 1})
+	r.restore(plan, "k", counting.Restoration{Generation: 1})
 	r.wantAccount("in April", r.wantTake(plan, "k", 4, true, 6), 4, position(1, 2))
 	r.wantAccount("a refund of March in April", r.refund(plan, "k", 1, charge), 4, position(1, 2))
 	r.Advance(-time.Minute) // back into March: April's window counts until its end
 	back := r.wantAccount("clock set back", r.wantTake(plan, "k", 1, true, 5), 5, position(1, 3))
-	if back.Ends() == march {
+	if counting.Ends(&back.Result) == march {
 		r.Error("clock set back: an account of April says it is one of March")
 	}
 	r.wantAccount("a refund of April before April", r.refund(plan, "k", 1, back), 4, position(1, 4))
@@ -363,7 +364,7 @@ func ledgerNextPeriod(r *bookRig) {
 	april := time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)
 	prepare := func(key string) answer {
 		r.Set(april.Add(-time.Second))
-		r.restore(plan, key, store.Restoration{Used: 3, Generation: 7})
+		r.restore(plan, key, counting.Restoration{Used: 3, Generation: 7})
 		return r.wantTake(plan, key, 5, true, 2)
 	}
 	march := prepare("k")
@@ -372,11 +373,11 @@ func ledgerNextPeriod(r *bookRig) {
 	r.wantAccount("denied in April", r.take(plan, "k", 11), 0, position(1, 0))
 	r.wantAccount("a refund of March in April", r.refund(plan, "k", 1, march), 0, position(1, 0))
 	r.wantAccount("a charge of April", r.charge(plan, "k", 2), 2, position(1, 1))
-	if got := r.wantAccount("in April", r.wantTake(plan, "k", 4, true, 4), 6, position(1, 2)); got.Ends() != plan.PeriodEnd(april.UnixMicro()) {
+	if got := r.wantAccount("in April", r.wantTake(plan, "k", 4, true, 4), 6, position(1, 2)); counting.Ends(&got.Result) != plan.PeriodEnd(april.UnixMicro()) {
 		r.Errorf("an account of April: %s", got.show())
 	}
-	r.wantAccount("restored by a book that is late", r.restore(plan, "k", store.Restoration{Used: 1, Generation: 2}), 6, position(1, 2))
-	r.wantAccount("gone on by a book", r.restore(plan, "k", store.Restoration{Used: 1, Generation: 2, Expect: 1}), 6, position(2, 1))
+	r.wantAccount("restored by a book that is late", r.restore(plan, "k", counting.Restoration{Used: 1, Generation: 2}), 6, position(1, 2))
+	r.wantAccount("gone on by a book", r.restore(plan, "k", counting.Restoration{Used: 1, Generation: 2, Expect: 1}), 6, position(2, 1))
 
 	prepare("late")
 	r.Set(april.Add(6*time.Hour - time.Microsecond))
@@ -393,7 +394,7 @@ func ledgerNextPeriod(r *bookRig) {
 		"a refund of nothing": func(key string, march answer) answer { return r.refund(plan, key, 0, march) },
 		"a refund of March":   func(key string, march answer) answer { return r.refund(plan, key, 1, march) },
 		"a late restoration": func(key string, _ answer) answer {
-			return r.restore(plan, key, store.Restoration{Used: 1, Generation: 2})
+			return r.restore(plan, key, counting.Restoration{Used: 1, Generation: 2})
 		},
 	} {
 		march := prepare(key)
@@ -411,7 +412,7 @@ func ledgerNextPeriod(r *bookRig) {
 
 	r.Set(april.Add(-time.Second))
 	r.wantUnknown("never restored", plan, r.take(plan, "new", 1))
-	r.restore(daily, "k", store.Restoration{Generation: 1}) // beside another account of the key
+	r.restore(daily, "k", counting.Restoration{Generation: 1}) // beside another account of the key
 	r.Set(april)
 	r.wantUnknown("never restored", plan, r.take(plan, "new", 1))
 	r.wantAccount("another day", r.wantTake(daily, "k", 1, true, 9), 1, position(1, 1))
@@ -435,7 +436,7 @@ func ledgerWhole(r *bookRig) {
 	login := rule(r, core.PerDay(1).Named("login").Penalty(core.Block{After: 2, Within: time.Hour, For: time.Hour}))
 	checks := []core.Check{operation(plan, "k", "a"), operation(orders, "k", "a"), account(login, "k", 1), account(orders, "l", 1)}
 
-	r.restore(plan, "k", store.Restoration{Generation: 1})
+	r.restore(plan, "k", counting.Restoration{Generation: 1})
 	if got := r.takeAll(checks...); !got[0].Charged || !got[1].Charged || !got[2].Charged || !got[3].Charged {
 		r.Fatalf("known: %s %s %s %s", got[0].show(), got[1].show(), got[2].show(), got[3].show())
 	}
@@ -452,7 +453,7 @@ func ledgerWhole(r *bookRig) {
 			}
 		}
 	}
-	r.restore(plan, "k", store.Restoration{Used: 1, Generation: 2})
+	r.restore(plan, "k", counting.Restoration{Used: 1, Generation: 2})
 	for n := range 2 {
 		got := r.takeAll(checks[:2]...)
 		if !got[0].Repeated || !got[1].Repeated {
@@ -483,7 +484,7 @@ func ledgerShadow(r *bookRig) {
 				r.Fatalf("beside an unknown shadow: %s, %s", got[0].show(), got[1].show())
 			}
 		}
-		r.restore(plan, "k", store.Restoration{Generation: 1})
+		r.restore(plan, "k", counting.Restoration{Generation: 1})
 		if got := r.takeAll(shadow, account(hourly, key, 1)); !got[0].Charged || !got[1].Charged {
 			r.Fatalf("beside a known shadow: %s, %s", got[0].show(), got[1].show())
 		}
@@ -496,7 +497,7 @@ func ledgerOnce(r *bookRig) {
 	for range 3 {
 		r.wantUnknown("an operation", plan, take("a"))
 	}
-	r.restore(plan, "k", store.Restoration{Generation: 1})
+	r.restore(plan, "k", counting.Restoration{Generation: 1})
 	first := r.wantAccount("an operation", take("a"), 1, position(1, 2))
 	if !first.Charged {
 		r.Fatalf("an operation that was tried on an unknown account: %s", first.show())
@@ -516,7 +517,7 @@ func ledgerOnce(r *bookRig) {
 	if got := refund(); !got.Charged || !got.Unknown || got.Position != 0 {
 		r.Fatalf("a refund to an unknown account: %s", got.show())
 	}
-	r.restore(plan, "k", store.Restoration{Used: 3, Generation: 2})
+	r.restore(plan, "k", counting.Restoration{Used: 3, Generation: 2})
 	if got := take("b"); !got.Repeated {
 		r.Fatalf("after a refund to an unknown account, which did nothing: %s", got.show())
 	}
@@ -528,20 +529,20 @@ func ledgerOnce(r *bookRig) {
 
 func ledgerCharge(r *bookRig) {
 	plan := plan(r, 10)
-	r.restore(plan, "k", store.Restoration{Generation: 1})
+	r.restore(plan, "k", counting.Restoration{Generation: 1})
 	if got := r.wantAccount("charge 12", r.charge(plan, "k", 12), 12, position(1, 2)); !got.Charged || got.Remaining != 0 {
 		r.Fatalf("charge: %s", got.show())
 	}
 	r.wantAccount("charge 100", r.charge(plan, "k", 100), 20, position(1, 3))
 	r.wantAccount("charge more", r.charge(plan, "k", 1), 20, position(1, 3))
-	r.wantAccount("restored with more", r.restore(plan, "k", store.Restoration{Used: 5000, Generation: 2, Expect: 1}), 5000, position(2, 1))
+	r.wantAccount("restored with more", r.restore(plan, "k", counting.Restoration{Used: 5000, Generation: 2, Expect: 1}), 5000, position(2, 1))
 	r.wantAccount("charge still more", r.charge(plan, "k", 1), 5000, position(2, 1))
 	r.wantAccount("take", r.wantTake(plan, "k", 1, false, 0), 5000, position(2, 1))
 }
 
 func ledgerRefunds(r *bookRig) {
 	plan := plan(r, 10)
-	r.restore(plan, "k", store.Restoration{Used: 2, Generation: 1})
+	r.restore(plan, "k", counting.Restoration{Used: 2, Generation: 1})
 	charge := r.wantTake(plan, "k", 5, true, 3)
 	r.wantAccount("a part", r.refund(plan, "k", 1, charge), 6, position(1, 3))
 	if got := r.wantAccount("more than there is", r.refund(plan, "k", 1000, charge), 0, position(1, 4)); got.Charged || got.Remaining != 10 {
@@ -555,36 +556,36 @@ func ledgerAdopts(r *bookRig) {
 	plan := plan(r, 10)
 	r.wantTake(calendar, "k", 6, true, 4)
 	r.wantUnknown("after the calendar", plan, r.take(plan, "k", 1))
-	r.wantAccount("restored with less", r.restore(plan, "k", store.Restoration{Used: 5, Generation: 1}), 6, position(1, 1))
+	r.wantAccount("restored with less", r.restore(plan, "k", counting.Restoration{Used: 5, Generation: 1}), 6, position(1, 1))
 	r.wantTake(calendar, "l", 6, true, 4)
-	r.wantAccount("restored with more", r.restore(plan, "l", store.Restoration{Used: 8, Generation: 1}), 8, position(1, 1))
+	r.wantAccount("restored with more", r.restore(plan, "l", counting.Restoration{Used: 8, Generation: 1}), 8, position(1, 1))
 	r.wantAccount("take", r.wantTake(plan, "l", 2, true, 0), 10, position(1, 2))
 
 	for name, limit := range Algorithms(100, time.Hour) {
 		r.wantTake(rule(r, limit.Named("plan")), name, 7, true, 93)
-		r.wantAccount(name, r.restore(plan, name, store.Restoration{Generation: 1}), 7, position(1, 1))
+		r.wantAccount(name, r.restore(plan, name, counting.Restoration{Generation: 1}), 7, position(1, 1))
 	}
 }
 
 func ledgerConverted(r *bookRig) {
 	calendar := rule(r, core.PerMonth(10, time.UTC).Named("plan"))
 	plan := plan(r, 10)
-	r.restore(plan, "k", store.Restoration{Used: 3, Generation: 1})
+	r.restore(plan, "k", counting.Restoration{Used: 3, Generation: 1})
 	r.wantTake(plan, "k", 1, true, 6)
 	if got := r.wantTake(calendar, "k", 2, true, 4); got.Account != untold {
 		r.Errorf("a calendar window has a position: %s", got.show())
 	}
 	r.wantUnknown("after the calendar", plan, r.take(plan, "k", 1))
 	r.wantTake(calendar, "k", 1, true, 3)
-	r.wantAccount("restored", r.restore(plan, "k", store.Restoration{Used: 4, Generation: 2}), 7, position(2, 1))
+	r.wantAccount("restored", r.restore(plan, "k", counting.Restoration{Used: 4, Generation: 2}), 7, position(2, 1))
 
 	berlin := ledgerRule(r, core.PerMonth(10, Zone("America/New_York")).Named("plan"))
 	r.wantUnknown("other periods", berlin, r.take(berlin, "k", 1))
-	r.wantAccount("other periods, restored", r.restore(berlin, "k", store.Restoration{Used: 1, Generation: 1}), 7, position(1, 1))
+	r.wantAccount("other periods, restored", r.restore(berlin, "k", counting.Restoration{Used: 1, Generation: 1}), 7, position(1, 1))
 
 	for name, limit := range Algorithms(100, time.Hour) {
 		other := rule(r, limit.Named("plan"))
-		r.restore(plan, name, store.Restoration{Used: 9, Generation: 1})
+		r.restore(plan, name, counting.Restoration{Used: 9, Generation: 1})
 		r.wantTake(other, name, 1, true, 90)
 		r.wantUnknown(name, plan, r.peek(plan, name, 1))
 	}
@@ -592,31 +593,31 @@ func ledgerConverted(r *bookRig) {
 
 func ledgerReset(r *bookRig) {
 	plan := plan(r, 10)
-	r.restore(plan, "k", store.Restoration{Used: 3, Generation: 1})
+	r.restore(plan, "k", counting.Restoration{Used: 3, Generation: 1})
 	r.reset(plan, "k")
 	r.wantUnknown("after a reset", plan, r.take(plan, "k", 1))
-	r.wantAccount("restored", r.restore(plan, "k", store.Restoration{Generation: 2}), 0, position(2, 1))
+	r.wantAccount("restored", r.restore(plan, "k", counting.Restoration{Generation: 2}), 0, position(2, 1))
 }
 
 func ledgerQuota(r *bookRig) {
 	small, large := plan(r, 10), plan(r, 5_000_000_000)
-	r.restore(small, "k", store.Restoration{Used: 9, Generation: 1})
+	r.restore(small, "k", counting.Restoration{Used: 9, Generation: 1})
 	r.wantTake(small, "k", 2, false, 1)
 	r.wantAccount("more", r.wantTake(large, "k", 4_000_000_000, true, 999_999_991), 4_000_000_009, position(1, 2))
 	r.wantAccount("less", r.wantTake(small, "k", 1, false, 0), 4_000_000_009, position(1, 2))
 	r.wantAccount("more again", r.wantTake(large, "k", 1, true, 999_999_990), 4_000_000_010, position(1, 3))
 	largest := plan(r, 1<<51)
-	r.wantAccount("all there is", r.restore(largest, "k", store.Restoration{Used: 1<<51 - 1, Generation: store.MaxGeneration, Expect: 1}), 1<<51-1, position(store.MaxGeneration, 1))
-	r.wantAccount("the last unit", r.wantTake(largest, "k", 1, true, 0), 1<<51, position(store.MaxGeneration, 2))
-	r.wantAccount("charged beyond", r.charge(largest, "k", 1<<51), 1<<52, position(store.MaxGeneration, 3))
+	r.wantAccount("all there is", r.restore(largest, "k", counting.Restoration{Used: 1<<51 - 1, Generation: counting.MaxGeneration, Expect: 1}), 1<<51-1, position(counting.MaxGeneration, 1))
+	r.wantAccount("the last unit", r.wantTake(largest, "k", 1, true, 0), 1<<51, position(counting.MaxGeneration, 2))
+	r.wantAccount("charged beyond", r.charge(largest, "k", 1<<51), 1<<52, position(counting.MaxGeneration, 3))
 }
 
 func ledgerClasses(r *bookRig) {
 	limit := core.PerMonth(10, time.UTC).Named("plan")
 	lower := must.Get(LowerRule(limit.KeepFree(0.4, keyfuncs.Methods("POST"))))(r)
-	few := must.Get(lower.Ledger())(r)
+	few := must.Get(counting.LedgerOf(&lower))(r)
 	all := plan(r, 10)
-	r.restore(all, "k", store.Restoration{Generation: 1})
+	r.restore(all, "k", counting.Restoration{Generation: 1})
 	r.wantAccount("the lower class", r.wantTake(few, "k", 6, true, 0), 6, position(1, 2))
 	r.wantAccount("the lower class", r.wantTake(few, "k", 1, false, 0), 6, position(1, 2))
 	r.wantAccount("the upper class", r.wantTake(all, "k", 4, true, 0), 10, position(1, 3))
@@ -634,14 +635,14 @@ func ledgerRestoredOnce(r *bookRig) {
 		for n := range int64(processes) {
 			all.Go(func() {
 				// Each has a generation of its own, as the ledger gives them out.
-				from := store.Restoration{Used: 100 * round, Generation: processes*round + n + 1, Ends: ends}
+				from := counting.Restoration{Used: 100 * round, Generation: processes*round + n + 1, Ends: ends}
 				checks, results := fresh([]core.Check{{Key: []byte("k"), Rule: plan, Account: new(store.Account)}}), make([]core.Result, 1)
 				from.History = HistoryOf(r, r.Store, checks[0])
-				if err := r.restorer().Restore(context.Background(), checks, []store.Restoration{from}, results); err != nil {
+				if err := r.restorer().Restore(context.Background(), checks, []counting.Restoration{from}, results); err != nil {
 					r.Errorf("restore: %v", err)
 					return
 				}
-				switch generation := store.Generation(checks[0].Account.Position); {
+				switch generation := counting.Generation(checks[0].Account.Position); {
 				case results[0].Charged && generation == from.Generation:
 					won.Add(1)
 				case results[0].Charged || generation == from.Generation:
@@ -657,14 +658,14 @@ func ledgerRestoredOnce(r *bookRig) {
 			r.Fatalf("%d of %d restorations counted, want 1", won.Load(), processes)
 		}
 		got := r.peek(plan, "k", 1)
-		r.wantAccount("after all", got, 100*round+processes, position(store.Generation(got.Position), 1+processes))
+		r.wantAccount("after all", got, 100*round+processes, position(counting.Generation(got.Position), 1+processes))
 	}
 }
 
 func ledgerParallel(r *bookRig) {
 	const cost, quota, base = 3, 500, 20
 	plan := plan(r, quota)
-	r.restore(plan, "k", store.Restoration{Used: base, Generation: 7})
+	r.restore(plan, "k", counting.Restoration{Used: base, Generation: 7})
 	var mu sync.Mutex
 	var charged []answer
 	check := account(plan, "k", cost)
@@ -691,7 +692,7 @@ func ledgerParallel(r *bookRig) {
 func ledgerDuringCall(r *bookRig) {
 	plan, hourly := plan(r, 1_000_000), rule(r, core.PerHour(1_000_000).Named("hourly"))
 	for _, key := range []string{"k", "l"} {
-		r.restore(plan, key, store.Restoration{Generation: 1})
+		r.restore(plan, key, counting.Restoration{Generation: 1})
 	}
 	var all sync.WaitGroup
 	for g := range 8 {
@@ -730,7 +731,7 @@ func ledgerDuringCall(r *bookRig) {
 func ledgerSeveral(r *bookRig) {
 	month, day := plan(r, 10), ledgerRule(r, core.PerCalendarDay(5, Zone("Europe/Berlin")).Named("day"))
 	checks := []core.Check{account(month, "k", 1), account(day, "k", 1), account(month, "l", 1)}
-	from := []store.Restoration{
+	from := []counting.Restoration{
 		{Used: 1, Generation: 1, Ends: month.PeriodEnd(r.Micros())},
 		{Used: 2, Generation: 9, Expect: 4, Ends: day.PeriodEnd(r.Micros())},
 		{Used: 3, Generation: 3, Ends: month.PeriodEnd(r.Micros())},
@@ -750,7 +751,7 @@ func ledgerSeveral(r *bookRig) {
 	got = r.takeAll(checks...)
 	for i, used := range []int64{2, 3, 4} {
 		// Where keys are apart, a denied request may have charged an account and given it back.
-		if generation := from[i].Generation; !got[i].Charged || got[i].Used != used || store.Generation(got[i].Position) != generation {
+		if generation := from[i].Generation; !got[i].Charged || got[i].Used != used || counting.Generation(got[i].Position) != generation {
 			r.Errorf("account %d: %s, want used=%d in generation %d", i, got[i].show(), used, generation)
 		}
 	}
@@ -758,19 +759,19 @@ func ledgerSeveral(r *bookRig) {
 
 func ledgerBad(r *bookRig) {
 	plan := plan(r, 10)
-	good := store.Restoration{Generation: 1, Ends: plan.PeriodEnd(r.Micros())}
+	good := counting.Restoration{Generation: 1, Ends: plan.PeriodEnd(r.Micros())}
 	bad := good
 	bad.Used = -1
-	elsewhere := store.Restoration{Generation: 9, Expect: 2, Position: position(3, 1), Ends: good.Ends}
+	elsewhere := counting.Restoration{Generation: 9, Expect: 2, Position: position(3, 1), Ends: good.Ends}
 	for what, call := range map[string]struct {
 		checks []core.Check
-		from   []store.Restoration
+		from   []counting.Restoration
 	}{
-		"units below 0":                    {[]core.Check{account(plan, "k", 0), account(plan, "l", 0)}, []store.Restoration{good, bad}},
-		"a position of another generation": {[]core.Check{account(plan, "k", 0)}, []store.Restoration{elsewhere}},
-		"a restoration too few":            {[]core.Check{account(plan, "k", 0), account(plan, "l", 0)}, []store.Restoration{good}},
-		"an account twice":                 {[]core.Check{account(plan, "k", 0), account(plan, "k", 0)}, []store.Restoration{good, good}},
-		"a limit without account":          {[]core.Check{account(plan, "k", 0), account(rule(r, core.PerHour(1)), "k", 0)}, []store.Restoration{good, good}},
+		"units below 0":                    {[]core.Check{account(plan, "k", 0), account(plan, "l", 0)}, []counting.Restoration{good, bad}},
+		"a position of another generation": {[]core.Check{account(plan, "k", 0)}, []counting.Restoration{elsewhere}},
+		"a restoration too few":            {[]core.Check{account(plan, "k", 0), account(plan, "l", 0)}, []counting.Restoration{good}},
+		"an account twice":                 {[]core.Check{account(plan, "k", 0), account(plan, "k", 0)}, []counting.Restoration{good, good}},
+		"a limit without account":          {[]core.Check{account(plan, "k", 0), account(rule(r, core.PerHour(1)), "k", 0)}, []counting.Restoration{good, good}},
 	} {
 		if err := r.restorer().Restore(context.Background(), call.checks, call.from, make([]core.Result, len(call.checks))); err == nil {
 			r.Errorf("%s: not refused", what)
@@ -784,7 +785,7 @@ func ledgerBad(r *bookRig) {
 
 // inBook returns the ledger of a rule, if a book can keep it, and otherwise the rule.
 func inBook(r core.Rule) *core.Rule {
-	twin, err := r.Ledger()
+	twin, err := counting.LedgerOf(&r)
 	if err != nil {
 		return &r
 	}
@@ -798,15 +799,15 @@ func (s *sequence) restoreAccounts(checks []core.Check) {
 	if len(checks) == 0 {
 		return
 	}
-	from := make([]store.Restoration, len(checks))
+	from := make([]counting.Restoration, len(checks))
 	for i := range checks {
 		c := &checks[i]
 		checks[i].Once = nil
 		b, _ := s.model.open(c.Rule, string(c.Key), s.Micros())
-		from[i] = store.Restoration{
+		from[i] = counting.Restoration{
 			Used:       s.rand.Int64N(c.Rule.Burst + c.Rule.Burst/4 + 1),
-			Generation: min(store.Generation(b.known)+1+s.rand.Int64N(3), store.MaxGeneration),
-			Expect:     store.Generation(b.known),
+			Generation: min(counting.Generation(b.known)+1+s.rand.Int64N(3), counting.MaxGeneration),
+			Expect:     counting.Generation(b.known),
 			Ends:       b.end,
 		}
 		switch s.rand.IntN(10) {
@@ -817,7 +818,7 @@ func (s *sequence) restoreAccounts(checks []core.Check) {
 		case 3:
 			from[i].Position = b.known
 		case 4:
-			if store.Generation(b.known) > 0 {
+			if counting.Generation(b.known) > 0 {
 				from[i].Position = b.known + 1
 			}
 		case 2:
@@ -840,7 +841,7 @@ func (s *sequence) restoreAccounts(checks []core.Check) {
 // written the account, which may have begun with that.
 func (m *model) catchUp(c *core.Check, now int64, got answer, want *answer) {
 	if c.Rule.Algorithm != store.Ledger || want.Position == 0 || got.Position <= want.Position ||
-		store.Generation(got.Position) != store.Generation(want.Position) {
+		counting.Generation(got.Position) != counting.Generation(want.Position) {
 		return
 	}
 	b, _ := m.open(c.Rule, string(c.Key), now)

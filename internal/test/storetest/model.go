@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // model decides as a store should, by the definition of each algorithm, on exact fractions.
@@ -53,7 +54,7 @@ func (b *modelBucket) clone() *modelBucket {
 	return &c
 }
 
-func modelTick(r *core.Rule) int64 { return r.Integers().Tick }
+func modelTick(r *core.Rule) int64 { return r.Integers.Tick }
 
 func modelWindow(r *core.Rule) int64 { return r.Window.Microseconds() / modelTick(r) }
 
@@ -63,7 +64,7 @@ func modelWhole(r *core.Rule) int64 {
 	if r.Wait > 0 {
 		return r.Burst
 	}
-	return r.Integers().Whole / (r.Integers().Capacity / r.Burst)
+	return r.Integers.Whole / (r.Integers.Capacity / r.Burst)
 }
 
 // modelHolds returns the units that a bucket holds, including its queue.
@@ -88,7 +89,7 @@ func sameForm(a, b *core.Rule) bool {
 		return modelRate(a).Cmp(modelRate(b)) == 0
 	}
 	if onCalendar(a) {
-		return a.Integers().Unit == b.Integers().Unit // the unit identifies zone and kind
+		return a.Integers.Unit == b.Integers.Unit // the unit identifies zone and kind
 	}
 	return a.Window == b.Window
 }
@@ -149,7 +150,7 @@ func (b *modelBucket) begin(t int64, key string) {
 		return
 	}
 	w := modelWindow(&b.rule)
-	offset := b.rule.Offset([]byte(key)) / modelTick(&b.rule)
+	offset := counting.Offset(&b.rule, []byte(key)) / modelTick(&b.rule)
 	b.start, b.count = t-((t-offset)%w+w)%w, [2]int64{}
 }
 
@@ -507,7 +508,7 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		}
 		switch c.Rule.Algorithm {
 		case store.TokenBucket:
-			since := c.Rule.ChargedAt(c.Cost, &results[i])
+			since := counting.ChargedAt(c.Rule, c.Cost, &results[i])
 			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(max(now/tick-since/tick, 0)))
 			charged := modelHolds(c.Rule, modelWhole(c.Rule)) // it cannot have been more
 			if cost := new(big.Rat).SetInt64(c.Cost); cost.Cmp(charged) < 0 {
@@ -548,7 +549,7 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 }
 
 // restore begins the generations that follow those that accounts have.
-func (m *model) restore(checks []core.Check, from []store.Restoration, now int64) []core.Result {
+func (m *model) restore(checks []core.Check, from []counting.Restoration, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
 		b, _ := m.open(c.Rule, string(c.Key), now)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // modelStore is a store that asks the model.
@@ -31,7 +32,7 @@ func (s *modelStore) Peek(_ context.Context, checks []core.Check, results []core
 }
 
 func (s *modelStore) decide(checks []core.Check, results []core.Result, take bool) error {
-	if err := store.ValidChecks(checks, results); err != nil {
+	if err := counting.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -54,8 +55,8 @@ func (s *modelStore) Renew(_ context.Context, checks []core.Check, results []cor
 	return nil
 }
 
-func (s *modelStore) Restore(_ context.Context, checks []core.Check, from []store.Restoration, results []core.Result) error {
-	if err := store.ValidRestore(checks, from, results); err != nil {
+func (s *modelStore) Restore(_ context.Context, checks []core.Check, from []counting.Restoration, results []core.Result) error {
+	if err := counting.ValidRestore(checks, from, results); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -65,7 +66,7 @@ func (s *modelStore) Restore(_ context.Context, checks []core.Check, from []stor
 }
 
 func (s *modelStore) Charge(_ context.Context, checks []core.Check, results []core.Result) error {
-	if err := store.ValidChecks(checks, results); err != nil {
+	if err := counting.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -77,7 +78,7 @@ func (s *modelStore) Charge(_ context.Context, checks []core.Check, results []co
 func (s *modelStore) Reset(_ context.Context, checks []core.Check) error {
 	for _, c := range checks {
 		if c.Rule == nil {
-			return store.ValidChecks(checks, make([]core.Result, len(checks)))
+			return counting.ValidChecks(checks, make([]core.Result, len(checks)))
 		}
 	}
 	s.mu.Lock()
@@ -99,13 +100,13 @@ func (s *modelStore) Blocks(_ context.Context, rules []*core.Rule) iter.Seq2[cor
 }
 
 func (s *modelStore) Block(_ context.Context, checks []core.Check, d time.Duration) error {
-	return s.eachBlock(errors.Join(store.ValidBlocks(checks), store.ValidBlockTime(d)), checks, func(c *core.Check) {
+	return s.eachBlock(errors.Join(counting.ValidKeys(checks), store.ValidBlockTime(d)), checks, func(c *core.Check) {
 		s.model.block(c, s.clock.Micros(), d)
 	})
 }
 
 func (s *modelStore) Unblock(_ context.Context, checks []core.Check) error {
-	return s.eachBlock(store.ValidBlocks(checks), checks, s.model.lift)
+	return s.eachBlock(counting.ValidKeys(checks), checks, s.model.lift)
 }
 
 func (s *modelStore) eachBlock(err error, checks []core.Check, change func(*core.Check)) error {
@@ -124,7 +125,7 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	runTable(t, func(_ *testing.T, clock *Clock) core.Store {
 		s := &modelStore{model: newModel(), clock: clock}
-		s.Registry().SetRestorer(s)
+		counting.SetRestorer(s, s)
 		return s
 	})
 }
@@ -142,7 +143,7 @@ func TestTheSuiteHasEveryAlgorithm(t *testing.T) {
 	for range 1000 {
 		drawn[s.randomRule("any").Algorithm] = true
 	}
-	for _, algorithm := range store.Algorithms() {
+	for _, algorithm := range counting.Algorithms() {
 		if !rows[algorithm] {
 			t.Errorf("no row for %v", algorithm)
 		}

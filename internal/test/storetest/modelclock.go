@@ -55,7 +55,7 @@ func (b *modelBucket) countable(level *big.Rat) *big.Rat {
 		return level
 	}
 	const most = 1 << 51
-	ints := b.rule.Integers()
+	ints := b.rule.Integers
 	parts := new(big.Int).Quo(new(big.Int).Mul(level.Num(), big.NewInt(ints.Unit)), level.Denom())
 	ticks, part := new(big.Int).QuoRem(parts, big.NewInt(ints.Rate), new(big.Int))
 	if ticks.Cmp(big.NewInt(most/ints.Rate)) <= 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // refundForeign gives back what was charged under other numbers than those that the bucket has now. It
@@ -31,7 +32,7 @@ func (m *model) refundForeign(c *core.Check, result *core.Result, now int64) boo
 		}
 		whole := new(big.Rat).SetInt(new(big.Int).Quo(charged.Num(), charged.Denom()))
 		back := min(lasts(c.Rule, charged), lasts(&b.rule, whole))
-		back -= max(now-c.Rule.ChargedAt(c.Cost, result), 0)
+		back -= max(now-counting.ChargedAt(c.Rule, c.Cost, result), 0)
 		if ticks := back / modelTick(&b.rule); back > 0 {
 			b.debt.Sub(b.debt, new(big.Rat).Mul(modelRate(&b.rule), new(big.Rat).SetInt64(ticks)))
 			if b.used = b.debt.Sign() > 0; !b.used {
@@ -179,6 +180,6 @@ func (m *model) convert(fresh *modelBucket, level *big.Rat, now int64) (b *model
 
 // roundedUp returns a token bucket's debt: it comes in parts of a unit that are whole in the bucket's scale.
 func roundedUp(rule *core.Rule, level *big.Rat) *big.Rat {
-	scale := new(big.Rat).SetInt64(rule.Integers().Unit)
+	scale := new(big.Rat).SetInt64(rule.Integers.Unit)
 	return new(big.Rat).Quo(new(big.Rat).SetInt(ceilRat(new(big.Rat).Mul(level, scale))), scale)
 }

@@ -260,7 +260,7 @@ func onceParallel(r *rig) {
 func onceRepeats(r *rig) {
 	for name, limit := range Algorithms(9, 24*time.Hour) {
 		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Named("bounded")
-		for repeats, limit := range map[int64]core.Limit{store.DefaultRepeats: limit, 1: limit.Repeats(1), 20: limit.Repeats(20)} {
+		for repeats, limit := range map[int64]core.Limit{3: limit, 1: limit.Repeats(1), 20: limit.Repeats(20)} {
 			rule, key := rule(r, limit), fmt.Sprint(name, repeats)
 			for charges := int64(1); charges <= 3; charges++ {
 				r.wantOnce(operation(rule, key, "op"), true, false, 9-charges)

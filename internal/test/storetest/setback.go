@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -88,11 +89,11 @@ func setBackLedger(r *bookRig) {
 	plan := plan(r, 10)
 	for _, back := range []time.Duration{90 * 24 * time.Hour, 366 * 24 * time.Hour} {
 		key := back.String()
-		r.restore(plan, key, store.Restoration{Used: 2, Generation: 5})
+		r.restore(plan, key, counting.Restoration{Used: 2, Generation: 5})
 		r.wantAccount("ahead", r.wantTake(plan, key, 3, true, 5), 5, position(5, 2))
 		r.Advance(-back)
 		r.wantUnknown("set back", plan, r.take(plan, key, 1))
-		r.restore(plan, key, store.Restoration{Used: 4, Generation: 2})
+		r.restore(plan, key, counting.Restoration{Used: 4, Generation: 2})
 		r.wantAccount("restored", r.wantTake(plan, key, 1, true, 5), 5, position(2, 2))
 		r.Advance(back)
 	}

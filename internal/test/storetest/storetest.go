@@ -165,7 +165,7 @@ func (r *rig) wantLeft(what string, got core.Result, remaining int64) {
 func describe(r *core.Rule) string {
 	s := fmt.Sprintf("%v %d per %v", r.Algorithm, r.Quota, r.Window)
 	if onCalendar(r) {
-		s = fmt.Sprintf("%v %d of kind %d", r.Algorithm, r.Quota, r.Integers().Unit)
+		s = fmt.Sprintf("%v %d of kind %d", r.Algorithm, r.Quota, r.Integers.Unit)
 	}
 	if r.Burst != r.Quota {
 		s += fmt.Sprintf(", burst %d", r.Burst)

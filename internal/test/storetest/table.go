@@ -489,7 +489,7 @@ func noDrift(r *rig) {
 		want := units / float64(rule.Quota) * float64(rule.Window.Microseconds())
 		// The first request waits for the bucket to fill with one cost, and a wait
 		// is rounded up by less than a tick, which the next one regains.
-		if off := (took - want) / want; math.Abs(off) > 1e-6 && math.Abs(took-want) > 2*float64(rule.Integers().Tick) {
+		if off := (took - want) / want; math.Abs(off) > 1e-6 && math.Abs(took-want) > 2*float64(rule.Integers.Tick) {
 			r.Errorf("%s: %v units took %vµs instead of %vµs, off by %.2g", name, units, took, want, off)
 		}
 	}

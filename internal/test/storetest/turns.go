@@ -89,7 +89,7 @@ func (r *rig) turn(rule *core.Rule, key string) time.Duration {
 
 // limitPace returns the time from one turn to the next, rounded up to whole ticks.
 func limitPace(rule *core.Rule) time.Duration {
-	scale := rule.Integers()
+	scale := rule.Integers
 	ticks := (scale.Unit + scale.Rate - 1) / scale.Rate
 	return time.Duration(ticks*scale.Tick) * time.Microsecond
 }

@@ -25,7 +25,7 @@ func widthChanged(r *rig) {
 		}
 		charge(1<<32 + 10)
 		narrow, wide := rule(r, limit(few).Named("wider")), rule(r, limit(many).Named("wider"))
-		if narrow.Integers().Tick != wide.Integers().Tick {
+		if narrow.Integers.Tick != wide.Integers.Tick {
 			r.Fatalf("%s: not only the width changes", name)
 		}
 		raised, cut := name+" raised", name+" cut"

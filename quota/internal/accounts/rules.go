@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
@@ -74,7 +75,7 @@ func (r *Rules) Register(d store.Declaration) error {
 	if d.On.Root() == d.On { // and not on that of a book: several can be over one store, as in tests of several processes
 		return fmt.Errorf("weblimit: limit %q: its limiter is on the store under a book, where nothing is billed: give it book.Store(); if the book is not to keep this limit, name those that it keeps in quota.Config.Limits", rule.Name)
 	}
-	if _, err := rule.Ledger(); err != nil {
+	if _, err := counting.LedgerOf(&rule); err != nil {
 		return err
 	}
 	k, err := r.kept(&rule)
@@ -203,7 +204,7 @@ func (r *Rules) Twin(rule *store.Rule) *Twin {
 // Make returns a new twin. It returns nil for a rule that can't be kept, which register has
 // refused.
 func (r *Rules) Make(rule *store.Rule) *Twin {
-	booked, err := rule.Ledger()
+	booked, err := counting.LedgerOf(rule)
 	if err != nil {
 		return nil
 	}
@@ -227,7 +228,7 @@ func (r *Rules) HaveBegun(now int64) (begun bool) {
 	r.limits.Range(func(_, value any) bool {
 		rule := value.(*Kept).Declared()
 		start, _, _ := rule.Period(now)
-		begun = now-start < store.KeptAfter.Microseconds()
+		begun = now-start < counting.KeptAfter.Microseconds()
 		return !begun
 	})
 	return begun

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // ShardCount is the number of parts of a limit's table, each with a lock of its own.
@@ -87,7 +88,7 @@ type View struct {
 }
 
 // ViewOf returns what a store has told in a result.
-func ViewOf(r *store.Result, a *store.Account) View { return View{*a, r.At, r.Ends()} }
+func ViewOf(r *store.Result, a *store.Account) View { return View{*a, r.At, counting.Ends(r)} }
 
 // during returns when the store told the state, within the account's period. If the store's clock
 // was set back over the beginning of a period, the account of that period goes on.
@@ -196,7 +197,7 @@ func (e *entry) turn(to *state) bool {
 	}
 	if n.dirty || e.flying > 0 { // the ledger may not have it yet
 		e.older = append(e.older, *n)
-		if same && store.Generation(n.position) != store.Generation(to.position) {
+		if same && counting.Generation(n.position) != counting.Generation(to.position) {
 			e.behind = true
 		}
 	}
@@ -219,7 +220,7 @@ func (t *Table) noteLate(s *shard, e *entry, w *Twin, late state) {
 			return
 		}
 	}
-	if late.Start == e.now.Start && late.End == e.now.End && store.Generation(late.position) != store.Generation(e.now.position) {
+	if late.Start == e.now.Start && late.End == e.now.End && counting.Generation(late.position) != counting.Generation(e.now.position) {
 		e.behind = true
 	}
 	for i, units := range w.levels {
@@ -367,7 +368,7 @@ func (t *Table) GiveBack(all []Taken) {
 // follows reports whether s says everything that an earlier state does.
 func (s *state) follows(earlier *state) bool {
 	return s.Start == earlier.Start && s.End == earlier.End && s.day == earlier.day &&
-		store.Generation(s.position) == store.Generation(earlier.position)
+		counting.Generation(s.position) == counting.Generation(earlier.position)
 }
 
 // Sweep forgets the entries of one shard of each limit that the ledger knows and that were not
@@ -398,7 +399,7 @@ func (t *Table) IsBehind(a *Taken, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := a.Entry
-	if !e.behind || e.now.Start != a.State.Start || store.Generation(a.State.position) >= store.Generation(e.now.position) || now.Sub(e.caught) < catchUpEvery {
+	if !e.behind || e.now.Start != a.State.Start || counting.Generation(a.State.position) >= counting.Generation(e.now.position) || now.Sub(e.caught) < catchUpEvery {
 		return false
 	}
 	e.behind, e.caught = false, now

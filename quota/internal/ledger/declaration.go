@@ -25,7 +25,7 @@ type Declaration struct {
 func DeclarationOf(r *store.Rule) Declaration {
 	d := Declaration{
 		Name: r.Name, Unit: r.Calendar.Unit, Day: r.Calendar.Day, Zone: r.Calendar.Location.String(),
-		Period: r.Integers().Unit, Quota: r.Quota, Soft: r.Soft,
+		Period: r.Integers.Unit, Quota: r.Quota, Soft: r.Soft,
 	}
 	d.January, d.July = offsets(r.Calendar.Location)
 	return d
@@ -48,7 +48,7 @@ func (d *Declaration) Rule() (store.Rule, error) {
 	r, err := store.NewRule(d.Name, store.Numbers{
 		Algorithm: store.Calendar, Quota: d.Quota, Soft: d.Soft, Calendar: store.Period{Unit: d.Unit, Day: d.Day, Location: zone},
 	})
-	if err == nil && r.Integers().Unit != d.Period {
+	if err == nil && r.Integers.Unit != d.Period {
 		err = fmt.Errorf("weblimit: quota: limit %q: the time zone %q is another one on this machine", d.Name, d.Zone)
 	}
 	return r, err

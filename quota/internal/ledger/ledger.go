@@ -44,7 +44,7 @@ type Ledger interface {
 	Outbox
 	Exports
 
-	// Begin begins a new generation of each account, after [store.FirstGeneration], which stores begin. It sets
+	// Begin begins a new generation of each account, after [counting.FirstGeneration], which stores begin. It sets
 	// answers[i] for openings[i]: the account's total, with which a store is to begin, and the generation's number.
 	// positions are written before, as by Flush. An account that is unknown is created.
 	Begin(ctx context.Context, openings []Opening, positions []Position, answers []Begun) error

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/micros"
 	"github.com/weblimit/weblimit/quota/internal/terms"
@@ -73,7 +73,7 @@ func (m *Ledger) Begin(_ context.Context, openings []ledger.Opening, positions [
 	}
 	for i := range openings {
 		a := m.account(&openings[i].Account)
-		n := int64(store.FirstGeneration + 1)
+		n := int64(counting.FirstGeneration + 1)
 		for j := range a.lives {
 			if last := openings[i].Closes; last != nil && last.Generation() == a.lives[j].Generation {
 				a.close(&a.lives[j], last)
@@ -123,7 +123,7 @@ func (m *Ledger) write(p *ledger.Position) {
 	i := slices.IndexFunc(a.lives, func(l ledger.Life) bool { return l.Generation == n })
 	if i < 0 {
 		base := int64(0) // the store has begun it
-		if n > store.FirstGeneration {
+		if n > counting.FirstGeneration {
 			base = min(ledger.Total(a.lives), p.Used) // the ledger has lost it
 		}
 		i = sort.Search(len(a.lives), func(i int) bool { return a.lives[i].Generation > n })

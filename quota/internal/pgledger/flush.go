@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 	"github.com/weblimit/weblimit/quota/internal/micros"
 )
@@ -100,7 +100,7 @@ func (w *writing) judge(rows pgx.Rows) error {
 		for _, i := range w.of[n-1] {
 			w.positions[i].Outcome = known.Judge(&w.positions[i])
 		}
-		if p := &w.positions[w.of[n-1][0]]; base < 0 && p.Generation() == store.FirstGeneration {
+		if p := &w.positions[w.of[n-1][0]]; base < 0 && p.Generation() == counting.FirstGeneration {
 			w.begun.add(&p.Account)
 		} else if base < 0 {
 			w.unknown.add(&p.Account)

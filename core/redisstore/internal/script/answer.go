@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // Answer is the script's answer to one check.
@@ -23,7 +24,7 @@ func (a Answer) Fits() int { return int(a[0] &^ tentativeBit) }
 // denial may be over in a moment.
 func (a Answer) Tentative() bool { return a[0]&tentativeBit != 0 }
 
-// Number returns a number of the check's [store.Reading], or of a penalty the
+// Number returns a number of the check's [counting.Reading], or of a penalty the
 // microseconds until its block ends.
 func (a Answer) Number(n int) int64 { return get7(string(a[1+7*n:])) }
 
@@ -43,7 +44,7 @@ func Numbers(algorithm store.Algorithm) int {
 		return 4
 	case store.SlidingWindow:
 		return 3
-	case store.PenaltyRecord:
+	case counting.PenaltyRecord:
 		return 1
 	}
 	return 2
@@ -75,7 +76,7 @@ func (g *Group) CheckLength(answer string) error {
 // Cut splits what is left of the answer to the group into the answer to check i, the next of
 // g.Checks, and the rest.
 func (g *Group) Cut(left string, i int, checks []store.Check) (a Answer, rest string) {
-	algorithm := store.PenaltyRecord
+	algorithm := counting.PenaltyRecord
 	switch {
 	case i == Hold:
 		algorithm = holdAlgorithm

@@ -7,10 +7,11 @@ import (
 	"math/bits"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // An algorithm has four bits of a record's head; see appendHead.
-const _ = 15 - store.LastAlgorithm
+const _ = 15 - counting.LastAlgorithm
 
 // maxCost stands for any larger cost: no limit has room for it, and all that the script
 // computes with it stays exact.
@@ -18,8 +19,8 @@ const maxCost = 1 << 52
 
 // appendCheck writes a check as lua/header.lua describes it. mark is the number of its
 // mark's key, or 0. now decides which calendar windows are sent. from belongs to a restoration.
-func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, now int64, from *store.Restoration) []byte {
-	ints, cost := check.Rule.Integers(), min(check.Cost, maxCost)
+func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, now int64, from *counting.Restoration) []byte {
+	ints, cost := check.Rule.Integers, min(check.Cost, maxCost)
 	if check.Rule.Algorithm == store.TokenBucket {
 		if op <= Peek && cost > check.Rule.Burst { // never fits, even if the queue has room for it
 			cost = maxCost
@@ -33,14 +34,14 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	tick, per, offset := ints.Tick, ints.Unit, int64(0)
 	switch check.Rule.Algorithm {
 	case store.TokenBucket:
-		per, offset = ints.Rate, check.Rule.Ahead()
+		per, offset = ints.Rate, check.Rule.Integers.Ahead
 	case store.Calendar, store.Ledger:
 		tick, per, offset = check.Rule.Period(now)
 		if op == Refund {
 			charged = check.Rule.PeriodEnd(charged)
 		}
 	default:
-		offset = check.Rule.Offset(check.Key)
+		offset = counting.Offset(check.Rule, check.Key)
 	}
 	algorithm := byte(check.Rule.Algorithm)
 	if check.Shadow {
@@ -76,7 +77,7 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 }
 
 // The head of a record has four bits for the algorithm: this does not compile if one is above 15.
-const _ = uint(15 - store.LastAlgorithm)
+const _ = uint(15 - counting.LastAlgorithm)
 
 // appendHead writes the length of the head of the rule's records, and the head: the limit,
 // and those of its numbers that are needed to read a record after they have changed.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // Group builds what one request asks of the keys of one hash slot: its checks, in the order
@@ -65,7 +66,7 @@ func (g *Group) Add(index int, check *store.Check, charged int64) {
 }
 
 // AddRestoration adds the restoration of the account of check number index of the request.
-func (g *Group) AddRestoration(index int, check *store.Check, from *store.Restoration) {
+func (g *Group) AddRestoration(index int, check *store.Check, from *counting.Restoration) {
 	p, n := g.next(check.Key, check.Rule.ID())
 	g.data = appendCheck(g.data, g.Op, check, 0, 0, g.Clock, from)
 	g.insert(p, n, index, check.Rule.Algorithm)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
@@ -33,7 +34,7 @@ func TestChecksOfAKeyStandInTheOrderOfTheirLimits(t *testing.T) {
 		for range 1 + random.IntN(5) {
 			checks = append(checks, store.Check{Key: []byte{byte('a' + random.IntN(3))}, Rule: rules[random.IntN(len(rules))], Cost: 1})
 		}
-		if store.ValidChecks(checks, make([]store.Result, len(checks))) != nil {
+		if counting.ValidChecks(checks, make([]store.Result, len(checks))) != nil {
 			continue // a limit twice
 		}
 		var g, sorted Group
@@ -67,7 +68,7 @@ func TestCalendarHeadDoesNotTellThePeriod(t *testing.T) {
 	t.Parallel()
 	head := func(quota int64, p store.Period) string {
 		r := rule(t, "default", store.Numbers{Algorithm: store.Calendar, Quota: quota, Calendar: p})
-		return string(appendHead(nil, r, r.Integers()))
+		return string(appendHead(nil, r, r.Integers))
 	}
 	month := store.Period{Unit: store.CalendarMonth, Day: 1, Location: time.UTC}
 	if a, b := head(10, month), head(20, month); a != b {
@@ -81,13 +82,13 @@ func TestCalendarHeadDoesNotTellThePeriod(t *testing.T) {
 // appendHead knows the record of every algorithm.
 func TestEveryAlgorithmHasARecord(t *testing.T) {
 	t.Parallel()
-	for _, algorithm := range store.Algorithms() {
+	for _, algorithm := range counting.Algorithms() {
 		n := store.Numbers{Algorithm: algorithm, Quota: 60, Window: time.Minute}
 		if algorithm == store.Calendar || algorithm == store.Ledger {
 			n = store.Numbers{Algorithm: algorithm, Quota: 60, Calendar: store.Period{Unit: store.CalendarDay, Location: time.UTC}}
 		}
 		r := rule(t, "default", n)
-		head := appendHead(nil, r, r.Integers())
+		head := appendHead(nil, r, r.Integers)
 		if int(head[0]) != len(head)-1 || store.Algorithm(head[8]>>4) != algorithm {
 			t.Errorf("%v: head %x", algorithm, head)
 		}

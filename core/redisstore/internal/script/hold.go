@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // HoldHead is the head of a hold's record. Its limit is above all others, so that the script
 // finds the record at the end of a value.
-const HoldHead = "\xff\xff\xff\xff\xff\xff\x1f" + // store.ReservedID
+const HoldHead = "\xff\xff\xff\xff\xff\xff\x1f" + // counting.ReservedID
 	"\x30\x34" + // a sliding window in microseconds, whose length takes 3 bytes and whose counts take 4
 	"\x40\x42\x0f" // HoldTime
 
@@ -35,7 +36,7 @@ func (g *Group) AddHolds(holds, taken int64) bool {
 		return false
 	}
 	for _, tag := range g.tags {
-		p, n := g.next(tag, store.ReservedID)
+		p, n := g.next(tag, counting.ReservedID)
 		g.data = append(g.data, byte(holdAlgorithm))
 		for _, n := range [...]int64{1, HoldTime.Microseconds(), HoldRoom, holds, 0} {
 			g.data = appendNumber(g.data, n)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // mark is the record of an operation that is charged once, for a check with Once. It has a
@@ -23,13 +24,13 @@ func (g *Group) AddMark(index int, check *store.Check, charged int64) {
 	g.marks = append(g.marks, mark{index, check})
 	g.data[checksAt]++
 	g.data[keysAt]++
-	g.data = append(g.data, 1, byte(store.MarkRecord))
+	g.data = append(g.data, 1, byte(counting.MarkRecord))
 	for _, n := range [...]int64{1, check.Rule.Once.Microseconds(), check.Rule.Repeats, 0, 0} {
 		g.data = appendNumber(g.data, n)
 	}
 	g.data = append(g.data, recordHead)
 	g.data = appendID(g.data, check.Rule.ID())
-	g.data = append(g.data, byte(store.MarkRecord)<<4, markWidth) // tick 0: microseconds
+	g.data = append(g.data, byte(counting.MarkRecord)<<4, markWidth) // tick 0: microseconds
 	if g.Op == Refund {
 		g.data = appendNumber(g.data, charged)
 	}

@@ -11,5 +11,5 @@ const (
 	Refund
 	Reset
 	Renew
-	Restore // of [store.Restorer]
+	Restore // of [counting.Restorer]
 )

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // hasPenalties is added to the operation of a group in which penalties guard checks.
@@ -16,9 +17,9 @@ func (g *Group) GuardChecks() { g.data[0] = byte(g.Op) | hasPenalties }
 // AddPenalty adds the penalty of check number index of the request; its first block lasts as
 // given. In Checks it is ^index.
 func (g *Group) AddPenalty(index int, check *store.Check, lasts time.Duration) {
-	p, n := g.next(check.Key, check.Rule.PenaltyID())
+	p, n := g.next(check.Key, counting.PenaltyID(check.Rule))
 	g.data = appendPenalty(g.data, check, lasts)
-	g.insert(p, n, ^index, store.PenaltyRecord)
+	g.insert(p, n, ^index, counting.PenaltyRecord)
 }
 
 // AddLease adds the penalty of check number index of a take that takes units ahead: if no denial
@@ -31,7 +32,7 @@ func (g *Group) AddLease(index int, check *store.Check, held time.Duration) {
 }
 
 func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
-	block, algorithm := check.Rule.Block, byte(store.PenaltyRecord)
+	block, algorithm := check.Rule.Block, byte(counting.PenaltyRecord)
 	if check.Shadow {
 		algorithm |= 1 << 7
 	}
@@ -40,8 +41,8 @@ func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
 		dst = appendNumber(dst, n)
 	}
 	dst = append(dst, recordHead)
-	dst = appendID(dst, check.Rule.PenaltyID())
-	dst = append(dst, byte(store.PenaltyRecord)<<4, 0) // tick 0: microseconds; neither a unit nor counts
+	dst = appendID(dst, counting.PenaltyID(check.Rule))
+	dst = append(dst, byte(counting.PenaltyRecord)<<4, 0) // tick 0: microseconds; neither a unit nor counts
 	return appendID(dst, check.Rule.ID())
 }
 
@@ -49,12 +50,12 @@ func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
 // given, or none if that is 0; a Reset forgets it. In Checks it is ^index, as a penalty.
 func (g *Group) AddManual(index int, check *store.Check, lasts time.Duration) {
 	p, n := g.next(check.Key, check.Rule.ID())
-	g.data = append(g.data, byte(store.ManualRecord))
+	g.data = append(g.data, byte(counting.ManualRecord))
 	for _, n := range [...]int64{0, lasts.Microseconds(), 0, 0, 0} {
 		g.data = appendNumber(g.data, n)
 	}
 	g.data = append(g.data, recordHead)
 	g.data = appendID(g.data, check.Rule.ID())
-	g.data = append(g.data, byte(store.ManualRecord)<<4, manualState) // tick 0: microseconds; no unit
-	g.insert(p, n, ^index, store.PenaltyRecord)
+	g.data = append(g.data, byte(counting.ManualRecord)<<4, manualState) // tick 0: microseconds; no unit
+	g.insert(p, n, ^index, counting.PenaltyRecord)
 }

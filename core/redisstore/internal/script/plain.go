@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // A plain take is one of several token buckets of one key, with nothing beside them: most takes of
@@ -64,15 +65,15 @@ func (g *Group) IsWhole(answer string) (whole, granted bool) {
 }
 
 // Before yields, of a plain take that was decided at once, each of its checks with its bucket before it.
-func (g *Group) Before(answer string, checks []store.Check) func(yield func(i int, bucket *store.Bucket) bool) {
-	return func(yield func(int, *store.Bucket) bool) {
+func (g *Group) Before(answer string, checks []store.Check) func(yield func(i int, bucket *counting.Bucket) bool) {
+	return func(yield func(int, *counting.Bucket) bool) {
 		left := answer[len("\xfe\x01\x01"):]
 		for n, i := range g.Checks {
 			check := g.data[g.places[n].at:]
 			head := int(check[headAt])
 			end := head + 7 + int(check[headAt+recordHead]&15)
-			ints := checks[i].Rule.Integers()
-			bucket := store.Bucket{Form: store.Form{Algorithm: store.TokenBucket, Tick: ints.Tick, Unit: ints.Unit, Rate: ints.Rate}}
+			ints := checks[i].Rule.Integers
+			bucket := counting.Bucket{Form: counting.Form{Algorithm: store.TokenBucket, Tick: ints.Tick, Unit: ints.Unit, Rate: ints.Rate}}
 			bucket.Expires = get7(left[head:])
 			for at := end - 1; at >= head+7; at-- {
 				bucket.X = bucket.X<<8 | int64(left[at])

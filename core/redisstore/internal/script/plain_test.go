@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
 )
 
@@ -92,7 +93,7 @@ func TestBucketsBeforeAPlainTake(t *testing.T) {
 	g.Seal("p:")
 	answer := "\xfe\x01\x01"
 	for _, i := range g.Checks {
-		head := appendHead(nil, rules[i], rules[i].Integers())
+		head := appendHead(nil, rules[i], rules[i].Integers)
 		answer += string(appendInt(head[1:], 1_800_000_000_000_000+int64(i), 7))
 		if i == 1 {
 			answer += string(appendInt(nil, 515, 2))
@@ -109,8 +110,8 @@ func TestBucketsBeforeAPlainTake(t *testing.T) {
 	}
 	seen := 0
 	for i, bucket := range g.Before(answer, checks) {
-		ints := rules[i].Integers()
-		want := store.Bucket{Expires: 1_800_000_000_000_000 + int64(i), X: 515 * int64(i), Form: store.Form{
+		ints := rules[i].Integers
+		want := counting.Bucket{Expires: 1_800_000_000_000_000 + int64(i), X: 515 * int64(i), Form: counting.Form{
 			Algorithm: store.TokenBucket, Tick: ints.Tick, Unit: ints.Unit, Rate: ints.Rate,
 		}}
 		if seen++; bucket.Expires != want.Expires || bucket.X != want.X || bucket.Form != want.Form {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
@@ -37,12 +38,12 @@ func pieceOf(a store.Algorithm) string {
 	return strings.ReplaceAll(a.String(), " ", "")
 }
 
-// Each algorithm of core/store has a piece here, named like its Go file.
+// Each algorithm of core/store/counting has a piece here, named like its Go file.
 func TestEveryAlgorithmHasAPiece(t *testing.T) {
 	t.Parallel()
-	for _, algorithm := range store.Algorithms() {
+	for _, algorithm := range counting.Algorithms() {
 		name := pieceOf(algorithm)
-		if _, err := os.Stat(filepath.Join("..", "..", "..", "store", name+".go")); err != nil {
+		if _, err := os.Stat(filepath.Join("..", "..", "..", "store", "counting", name+".go")); err != nil {
 			t.Errorf("%v has no Go file of that name: %v", algorithm, err)
 		}
 		if _, err := os.Stat(filepath.Join("lua", name+".lua")); err != nil {
@@ -62,7 +63,7 @@ func TestSharedPiecesNameEveryAlgorithm(t *testing.T) {
 	for _, piece := range []string{"frame", "parse", "find", "convert", "read", "bringback"} {
 		text := must.Get(os.ReadFile(filepath.Join("lua", piece+".lua")))(t)
 		_, code, _ := strings.Cut(string(text), section)
-		for _, algorithm := range store.Algorithms() {
+		for _, algorithm := range counting.Algorithms() {
 			constant := strings.ToUpper(pieceOf(algorithm))
 			if named := regexp.MustCompile(`\b` + constant + `\b`); !named.MatchString(code) {
 				t.Errorf("%s.lua does not name %s: which branch does it take?", piece, constant)

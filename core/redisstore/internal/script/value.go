@@ -2,6 +2,7 @@ package script
 
 import (
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // Block is a block as the record of a penalty has it.
@@ -22,7 +23,7 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 		if length == 0 || length > len(rest) {
 			return blocks
 		}
-		if rest[idLength]>>4 == byte(store.PenaltyRecord) {
+		if rest[idLength]>>4 == byte(counting.PenaltyRecord) {
 			state := rest[length-penaltyState : length]
 			b := Block{
 				Limit: uint64(get7(rest)),
@@ -33,7 +34,7 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 				blocks = append(blocks, b)
 			}
 		}
-		if rest[idLength]>>4 == byte(store.ManualRecord) && length == manualLength {
+		if rest[idLength]>>4 == byte(counting.ManualRecord) && length == manualLength {
 			if until := get7(rest[recordHead:]); until > now {
 				blocks = append(blocks, Block{Limit: uint64(get7(rest)), Until: until})
 			}
@@ -78,7 +79,7 @@ func recordLength(record string) int {
 		if width == ledgerWidth { // else without a history
 			return state + 3*width
 		}
-	case store.PenaltyRecord:
+	case counting.PenaltyRecord:
 		return state + penaltyState
 	}
 	return state + width

@@ -1,4 +1,4 @@
--- Calendar windows: core/store/calendar.go. They count like fixed windows and end with the
+-- Calendar windows: core/store/counting/calendar.go. They count like fixed windows and end with the
 -- period; their other sections are those of the fixed window.
 --
 -- farthest  reads:  tick, per, offset, now

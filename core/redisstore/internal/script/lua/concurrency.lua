@@ -1,4 +1,4 @@
--- Concurrency limits: core/store/concurrency.go. They keep a log of the slots in use. An entry
+-- Concurrency limits: core/store/counting/concurrency.go. They keep a log of the slots in use. An entry
 -- leaves when its slots are given back, or when their lease is over; its other sections are
 -- those of the sliding log.
 --

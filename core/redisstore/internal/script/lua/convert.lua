@@ -11,7 +11,7 @@
 -- is when it expires, or 0 if nothing is used.
 --
 -- exceeds    whether the record counts more than the current numbers hold, so that a conversion would forget
---            units. Then it stays as it is, unless that is for longer than two windows: core/store/foreign.go
+--            units. Then it stays as it is, unless that is for longer than two windows: core/store/counting/foreign.go
 --            reads:  units, rest, farthest
 --            sets:   spared (when the record expires), sparedTo (where the next one begins), sparedFor and sparedOne
 --                    (the microseconds until the cost, or one unit, fits beside what it counts); or full, if a
@@ -98,7 +98,7 @@ end
 -- A refund of what was charged under other numbers than those of the record. Units beyond the burst
 -- were forgotten when the record was converted to these, so a token bucket gets back what drains in
 -- the time in which the charge would have drained, and no more units than were charged: see
--- Bucket.Refund in core/store/bucket.go. Of others nothing is given back. The record keeps its numbers.
+-- Bucket.Refund in core/store/counting/bucket.go. Of others nothing is given back. The record keeps its numbers.
 foreignEnds = expiry
 if kind == TOKENBUCKET and algorithm == TOKENBUCKET then
   local back = min(cost, full)
@@ -143,7 +143,7 @@ end
 if operation > PEEK or cost == 0 or cost > capacity then sparedFor = sparedOne end
 if operation <= PEEK and cost > 0 then fits = 0 end
 ends, expires = nil, spared
-local beyond = 4503599627370496   -- 2^52: see beyond in core/store/foreign.go
+local beyond = 4503599627370496   -- 2^52: see beyond in core/store/counting/foreign.go
 local sparedTicks = math.ceil(sparedFor / tick)
 if algorithm == TOKENBUCKET then
   answer = pack('<c0BI7I7', sub(answer, 1, answered), fits, sparedTicks, beyond)

@@ -1,4 +1,4 @@
--- The fixed window, core/store/fixedwindow.go, and what calendar windows share with it.
+-- The fixed window, core/store/counting/fixedwindow.go, and what calendar windows share with it.
 --
 -- format  reads:  full, per, now
 --         sets:   reads, writes, farthest

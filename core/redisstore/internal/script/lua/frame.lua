@@ -13,7 +13,7 @@ local VERSION = '\2'
 local ENTRY = 9                   -- the length of a log's entry
 local NOTICE = 9007199254740990         -- the limit of a notice's record
 local HOLD = '\255\255\255\255\255\255\31\48\52\64\66\15' -- the head of a hold's record
-local AFTERLIFE = 21600000000     -- how long an account is kept after its period: KeptAfter in core/store/ledger.go
+local AFTERLIFE = 21600000000     -- how long an account is kept after its period: KeptAfter in core/store/counting/ledger.go
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
 local order = ARGV[2] and ARGV[#ARGV]

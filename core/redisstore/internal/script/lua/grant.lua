@@ -84,7 +84,7 @@ else
       elseif dirty and (grant > 0 or penalties) then
         value = built
       elseif converted then
-        -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/bucket.go.
+        -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/counting/bucket.go.
         last = held
       else
         last = nil

@@ -1,4 +1,4 @@
--- Ledgers: core/store/ledger.go. They count like calendar windows, and count their changes, too. The
+-- Ledgers: core/store/counting/ledger.go. They count like calendar windows, and count their changes, too. The
 -- position y is the generation × 2^36 plus the number of changes, or 0 if the account is unknown. entries is
 -- the history of the server that began the generation. Under another one the account is stale: unknown,
 -- since changes of it may be missing, and its next positions may have been given before.

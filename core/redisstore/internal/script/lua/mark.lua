@@ -1,4 +1,4 @@
--- Marks of operations that are charged once: core/store/mark.go.
+-- Marks of operations that are charged once: core/store/counting/mark.go.
 --
 -- format  sets:   reads, writes, farthest
 -- decide  reads:  expires, x, y; now, per, capacity, charged, operation, key

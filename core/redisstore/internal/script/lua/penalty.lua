@@ -1,4 +1,4 @@
--- Penalties: core/store/penalty.go.
+-- Penalties: core/store/counting/penalty.go.
 --
 -- format  reads:  ask, askAt
 --         sets:   guarded, askAt, writes, farthest

@@ -1,4 +1,4 @@
--- The sliding log, core/store/slidinglog.go, and what concurrency limits share with it.
+-- The sliding log, core/store/counting/slidinglog.go, and what concurrency limits share with it.
 --
 -- format  reads:  per, now
 --         sets:   writes, farthest

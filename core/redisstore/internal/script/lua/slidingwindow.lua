@@ -1,4 +1,4 @@
--- The sliding window: core/store/slidingwindow.go.
+-- The sliding window: core/store/counting/slidingwindow.go.
 --
 -- format  reads:  full, tick, per, now
 --         sets:   reads, writes, farthest

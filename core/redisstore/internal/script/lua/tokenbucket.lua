@@ -1,4 +1,4 @@
--- The token bucket: core/store/tokenbucket.go.
+-- The token bucket: core/store/counting/tokenbucket.go.
 --
 -- format  reads:  per, offset, now
 --         sets:   reads, writes, farthest

@@ -145,7 +145,7 @@ local VERSION = '\2'
 local ENTRY = 9                   -- the length of a log's entry
 local NOTICE = 9007199254740990         -- the limit of a notice's record
 local HOLD = '\255\255\255\255\255\255\31\48\52\64\66\15' -- the head of a hold's record
-local AFTERLIFE = 21600000000     -- how long an account is kept after its period: KeptAfter in core/store/ledger.go
+local AFTERLIFE = 21600000000     -- how long an account is kept after its period: KeptAfter in core/store/counting/ledger.go
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
 local order = ARGV[2] and ARGV[#ARGV]
@@ -476,7 +476,7 @@ repeat
               -- A refund of what was charged under other numbers than those of the record. Units beyond the burst
               -- were forgotten when the record was converted to these, so a token bucket gets back what drains in
               -- the time in which the charge would have drained, and no more units than were charged: see
-              -- Bucket.Refund in core/store/bucket.go. Of others nothing is given back. The record keeps its numbers.
+              -- Bucket.Refund in core/store/counting/bucket.go. Of others nothing is given back. The record keeps its numbers.
               foreignEnds = expiry
               if kind == TOKENBUCKET and algorithm == TOKENBUCKET then
                 local back = min(cost, full)
@@ -1169,7 +1169,7 @@ repeat
           if operation > PEEK or cost == 0 or cost > capacity then sparedFor = sparedOne end
           if operation <= PEEK and cost > 0 then fits = 0 end
           ends, expires = nil, spared
-          local beyond = 4503599627370496   -- 2^52: see beyond in core/store/foreign.go
+          local beyond = 4503599627370496   -- 2^52: see beyond in core/store/counting/foreign.go
           local sparedTicks = math.ceil(sparedFor / tick)
           if algorithm == TOKENBUCKET then
             answer = pack('<c0BI7I7', sub(answer, 1, answered), fits, sparedTicks, beyond)
@@ -1314,7 +1314,7 @@ repeat
         elseif dirty and (grant > 0 or penalties) then
           value = built
         elseif converted then
-          -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/bucket.go.
+          -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/counting/bucket.go.
           last = held
         else
           last = nil

@@ -1,4 +1,4 @@
-package store
+package counting
 
 import (
 	"fmt"
@@ -8,17 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // ruleOf returns a rule that counts by an algorithm.
-func ruleOf(t *testing.T, a Algorithm) *Rule {
+func ruleOf(t *testing.T, a store.Algorithm) *store.Rule {
 	t.Helper()
-	n := Numbers{Algorithm: a, Quota: 7, Window: time.Minute}
-	if a == Calendar || a == Ledger {
-		n = Numbers{Algorithm: a, Quota: 7, Calendar: Period{Unit: CalendarDay, Location: time.UTC}}
+	n := store.Numbers{Algorithm: a, Quota: 7, Window: time.Minute}
+	if a == store.Calendar || a == store.Ledger {
+		n = store.Numbers{Algorithm: a, Quota: 7, Calendar: store.Period{Unit: store.CalendarDay, Location: time.UTC}}
 	}
-	r := must.Get(NewRule(a.String(), n))(t)
+	r := must.Get(store.NewRule(a.String(), n))(t)
 	return &r
 }
 
@@ -26,7 +27,7 @@ func ruleOf(t *testing.T, a Algorithm) *Rule {
 // dispatch.go, and a name that is no other's.
 func TestNoAlgorithmIsForgotten(t *testing.T) {
 	t.Parallel()
-	names := map[string]Algorithm{"unknown algorithm": 0}
+	names := map[string]store.Algorithm{"unknown algorithm": 0}
 	for a := range LastAlgorithm + 1 {
 		c := algorithms[a]
 		if reserved := a == 0 || a == PenaltyRecord || a == MarkRecord || a == ManualRecord; reserved != (c == nil) {
@@ -47,7 +48,7 @@ func TestNoAlgorithmIsForgotten(t *testing.T) {
 }
 
 // dispatches compares each switch of dispatch.go with the table, on random buckets.
-func dispatches(t *testing.T, r *Rule, c counting) {
+func dispatches(t *testing.T, r *store.Rule, c counting) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, uint64(r.Algorithm)))
 	now := int64(1_800_000_000_000_000)
@@ -68,7 +69,7 @@ func dispatches(t *testing.T, r *Rule, c counting) {
 	for range 200 {
 		now += random.Int64N(r.Window.Microseconds()/5 + 1e6)
 		b.Open(r, now, 0)
-		if r.Algorithm == Ledger && random.IntN(4) > 0 {
+		if r.Algorithm == store.Ledger && random.IntN(4) > 0 {
 			b.Y = max(b.Y, 1<<changeBits|1) // a known account
 		}
 		cost := random.Int64N(4) + 1
@@ -76,11 +77,11 @@ func dispatches(t *testing.T, r *Rule, c counting) {
 		if earlier := now - 365*24*time.Hour.Microseconds(); b.Expires > now { // by a clock that was a year ahead
 			other := *copied()
 			other.Log = slices.Clone(other.Log)
-			got := r.bringBack(copied(), earlier)
+			got := copied().bringBack(r, earlier)
 			same("bringBack", []any{got, direct}, []any{c.bringBack(r, &other, earlier), other})
 		}
 
-		r.roll(copied(), now, 0)
+		copied().roll(r, now, 0)
 		c.roll(r, &b, now, 0)
 		same("roll", direct, b)
 
@@ -90,25 +91,25 @@ func dispatches(t *testing.T, r *Rule, c counting) {
 		c.read(r, &b, now, cost, &m)
 		n := reading.Numbers
 		same("read", n, m)
-		same("remaining", r.remaining(&n), c.remaining(r, &n))
-		same("remaining, of Answer", r.Result(cost, Reading{Numbers: n}).Remaining, max(c.remaining(r, &n), 0))
-		same("emptyAfter", r.emptyAfter(&n), c.emptyAfter(r, &n))
+		same("remaining", remaining(r, &n), c.remaining(r, &n))
+		same("remaining, of Answer", (&Reading{Numbers: n}).Result(r, cost).Remaining, max(c.remaining(r, &n), 0))
+		same("emptyAfter", emptyAfter(r, &n), c.emptyAfter(r, &n))
 		for _, one := range []bool{false, true} {
-			same(fmt.Sprint("wait ", one), r.wait(cost, &n, one), c.wait(r, cost, &n, one))
+			same(fmt.Sprint("wait ", one), waitFor(r, cost, &n, one), c.wait(r, cost, &n, one))
 		}
 		units, rest, unit := b.Form.used(&b, now)
 		wantUnits, wantRest, wantUnit := c.used(b.Form, &b, now)
 		same("used", [3]int64{units, rest, unit}, [3]int64{wantUnits, wantRest, wantUnit})
 
-		if r.wait(cost, &n, false) == 0 {
-			copied().Charge(r, now, cost)
+		if waitFor(r, cost, &n, false) == 0 {
+			copied().charge(r, now, cost)
 			c.charge(r, &b, now, cost)
 			same("charge", direct, b)
 			if b.Expires == 0 {
 				t.Fatal("charge: an algorithm that charges nothing")
 			}
 		} else {
-			r.refund(copied(), now, cost, now)
+			copied().refund(r, now, cost, now)
 			c.refund(r, &b, now, cost, now)
 			same("refund", direct, b)
 		}

@@ -1,14 +1,16 @@
-package store
+package counting
 
 import (
 	"slices"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // State is everything that a store keeps for one check. A store reads the states of all
 // checks of a call, has a function of this package change them, and writes back those that
 // have changed. It must do so as one step, for instance under a lock. There is a function
-// for each method of [Store]: [Decide] for Take and Peek, [Charge], [Refund], [Renew],
+// for each method of [store.Store]: [Decide] for Take and Peek, [Charge], [Refund], [Renew],
 // [Reset], [BlockKeys] and [UnblockKeys]; and [Restore] for [Restorer]. Blocks is a query.
 //
 // The zero State is that of a key that has used nothing. A State can be used again: set
@@ -36,9 +38,9 @@ type State struct {
 }
 
 // Decide decides checks together at a time in microseconds since the epoch: as Take of
-// [Store] if take is set, as Peek otherwise. states[i] is the state of checks[i]. Call
+// [store.Store] if take is set, as Peek otherwise. states[i] is the state of checks[i]. Call
 // [Answer] for the results; by then the store may have released its lock.
-func Decide(now int64, checks []Check, states []State, take bool) {
+func Decide(now int64, checks []store.Check, states []State, take bool) {
 	granted, unknown := true, false
 	for i := range states {
 		c, s := &checks[i], &states[i]
@@ -47,8 +49,8 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 			s.Mark.open(c.Rule, now)
 		}
 		s.repeated = c.Once != nil && s.Mark.Expires > now && s.Mark.Repeats < c.Rule.Repeats
-		s.Judge(c.Rule, s.cost(c), now, c.Rule.Offset(c.Key))
-		if c.Rule.Algorithm == Ledger && c.Cost > 0 && s.reading.IsUnknown() {
+		s.Judge(c.Rule, s.cost(c), now, Offset(c.Rule, c.Key))
+		if c.Rule.Algorithm == store.Ledger && c.Cost > 0 && s.reading.IsUnknown() {
 			s.fits, s.repeated, unknown = false, false, true
 		}
 		if c.Rule.Penalized() && c.Cost > 0 {
@@ -91,17 +93,17 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 
 // Answer sets the results of checks that [Decide] has decided. results[i] answers
 // checks[i].
-func Answer(checks []Check, states []State, results []Result) {
+func Answer(checks []store.Check, states []State, results []store.Result) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
-		c.Rule.Answer(s.cost(c), &s.reading, &results[i])
+		s.reading.Answer(c.Rule, s.cost(c), &results[i])
 		results[i].Repeated = s.repeated && results[i].Allowed // a block denies repeats too
-		c.Tell(&s.reading)
+		s.reading.Tell(c)
 	}
 }
 
 // cost returns the check's cost: 0 for a repeated operation.
-func (s *State) cost(c *Check) int64 {
+func (s *State) cost(c *store.Check) int64 {
 	if s.repeated {
 		return 0
 	}
@@ -110,16 +112,16 @@ func (s *State) cost(c *Check) int64 {
 
 // Judge opens the bucket at now and reports whether the cost fits. Judge, Commit and
 // Answer together are [Decide] and [Answer] for a single check that has neither Once nor a
-// penalty. offset is [Rule].Offset of the key.
-func (s *State) Judge(r *Rule, cost, now, offset int64) (fits bool) {
-	if r.Algorithm == TokenBucket && s.Bucket.isOpen(r, now) {
+// penalty. offset is [Offset] of the key.
+func (s *State) Judge(r *store.Rule, cost, now, offset int64) (fits bool) {
+	if r.Algorithm == store.TokenBucket && s.Bucket.isOpen(r, now) {
 		// The rest of this method for the most frequent case, without its calls. Commit and Rule.Answer
 		// have one, too: together they spare an eighth of what the store in memory takes.
 		s.converted, s.exceeds = false, false
 		s.reading.Charged, s.reading.Blocked, s.reading.At = false, 0, now
 		n := &s.reading.Numbers
 		n[0], n[1] = s.Bucket.Form.debt(&s.Bucket, now)
-		s.fits = cost == 0 || cost <= r.Burst && r.debtFits(cost, n)
+		s.fits = cost == 0 || cost <= r.Burst && debtFits(r, cost, n)
 		return s.fits
 	}
 	if s.exceeds = s.Bucket.exceeds(r, now, 1); s.exceeds {
@@ -130,21 +132,21 @@ func (s *State) Judge(r *Rule, cost, now, offset int64) (fits bool) {
 	}
 	s.reading.Charged, s.reading.Blocked = false, 0
 	s.read(r, now, cost)
-	s.fits = r.Fits(cost, &s.reading)
+	s.fits = s.reading.fits(r, cost)
 	return s.fits
 }
 
 // Commit charges the cost that was judged, if it is granted. It reports whether the bucket
 // has to be written back.
-func (s *State) Commit(r *Rule, cost, now int64, granted bool) (changed bool) {
+func (s *State) Commit(r *store.Rule, cost, now int64, granted bool) (changed bool) {
 	s.reading.Charged = granted && !s.repeated
 	charged := s.reading.Charged && cost > 0
 	switch {
-	case charged && r.Algorithm == TokenBucket:
+	case charged && r.Algorithm == store.TokenBucket:
 		n := &s.reading.Numbers
-		n[0], n[1] = r.setDebt(&s.Bucket, now, n[0]*r.ints.Rate+n[1]+cost*r.ints.Unit)
+		n[0], n[1] = s.Bucket.setDebt(r, now, n[0]*r.Integers.Rate+n[1]+cost*r.Integers.Unit)
 	case charged:
-		s.Bucket.Charge(r, now, cost)
+		s.Bucket.charge(r, now, cost)
 		s.read(r, now, cost)
 	}
 	s.BucketChanged = charged || s.converted
@@ -153,11 +155,13 @@ func (s *State) Commit(r *Rule, cost, now int64, granted bool) (changed bool) {
 
 // Answer sets the result of a check that was judged. Without Commit it is the answer of
 // Peek.
-func (s *State) Answer(r *Rule, cost int64, result *Result) { r.Answer(cost, &s.reading, result) }
+func (s *State) Answer(r *store.Rule, cost int64, result *store.Result) {
+	s.reading.Answer(r, cost, result)
+}
 
 // judgePenalty denies the check if its key is blocked. It reports whether the penalty had to be
 // brought back, and so has to be stored.
-func (s *State) judgePenalty(c *Check, now int64) (changed bool) {
+func (s *State) judgePenalty(c *store.Check, now int64) (changed bool) {
 	changed = s.Penalty.open(&c.Rule.Block, now)
 	if s.Penalty.Until > now {
 		s.fits, s.reading.Blocked = false, s.Penalty.Until-now
@@ -176,11 +180,11 @@ func (s *State) judgeManual(now int64) (changed bool) {
 }
 
 // strike counts a denial towards a block, unless a block was its reason.
-func (s *State) strike(c *Check, now int64) {
+func (s *State) strike(c *store.Check, now int64) {
 	if s.reading.Blocked > 0 {
 		return
 	}
-	s.Penalty.Strike(&c.Rule.Block, now)
+	s.Penalty.strike(&c.Rule.Block, now)
 	s.PenaltyChanged = true
 	if s.Penalty.Until > now {
 		s.reading.Blocked = s.Penalty.Until - now
@@ -188,8 +192,8 @@ func (s *State) strike(c *Check, now int64) {
 }
 
 // Charge charges the checks whether or not they fit, and sets the results, as Charge of
-// [Store] does. now is in microseconds since the epoch; states[i] is the state of checks[i].
-func Charge(now int64, checks []Check, states []State, results []Result) {
+// [store.Store] does. now is in microseconds since the epoch; states[i] is the state of checks[i].
+func Charge(now int64, checks []store.Check, states []State, results []store.Result) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.unchanged()
@@ -197,7 +201,7 @@ func Charge(now int64, checks []Check, states []State, results []Result) {
 		case !s.Bucket.exceeds(c.Rule, now, 1):
 			s.open(c, now)
 		case !s.Bucket.exceeds(c.Rule, now, 2):
-			s.Bucket.openUpTo(c.Rule, now, c.Rule.Offset(c.Key), 2)
+			s.Bucket.openUpTo(c.Rule, now, Offset(c.Rule, c.Key), 2)
 		default: // it is charged no more than two bursts
 			s.exceeds = true
 		}
@@ -208,9 +212,9 @@ func Charge(now int64, checks []Check, states []State, results []Result) {
 	}
 }
 
-// Refund gives back what was charged, and updates the results, as Refund of [Store] does.
+// Refund gives back what was charged, and updates the results, as Refund of [store.Store] does.
 // The parameters are those of [Charge]. It does not read penalties.
-func Refund(now int64, checks []Check, states []State, results []Result) {
+func Refund(now int64, checks []store.Check, states []State, results []store.Result) {
 	for i := range states {
 		c, s, r := &checks[i], &states[i], &results[i]
 		if s.unchanged(); !r.Charged {
@@ -225,10 +229,10 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 			s.BucketChanged = true // it may have been converted
 			r.Unknown = true
 			s.read(c.Rule, now, 0)
-			c.Tell(&s.reading)
+			s.reading.Tell(c)
 			continue
 		}
-		s.Bucket.Refund(c.Rule, now, c.Cost, c.Rule.ChargedAt(c.Cost, r))
+		s.Bucket.refund(c.Rule, now, c.Cost, ChargedAt(c.Rule, c.Cost, r))
 		if c.Once != nil && s.Mark.At == r.At {
 			s.Mark, s.MarkChanged = Mark{}, true
 		}
@@ -238,14 +242,14 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 
 // refundForeign gives back what was charged under other numbers than those that the bucket was written
 // under since.
-func (s *State) refundForeign(c *Check, now int64, r *Result) {
-	s.Bucket.refundForeign(c.Rule, now, c.Cost, c.Rule.ChargedAt(c.Cost, r))
+func (s *State) refundForeign(c *store.Check, now int64, r *store.Result) {
+	s.Bucket.refundForeign(c.Rule, now, c.Cost, ChargedAt(c.Rule, c.Cost, r))
 	if c.Once != nil && s.Mark.At == r.At {
 		s.Mark, s.MarkChanged = Mark{}, true
 	}
 	left := s.Bucket
 	s.Bucket.Log = nil
-	if left.Form.Algorithm.IsLog() {
+	if IsLog(left.Form.Algorithm) {
 		s.Bucket.Log = slices.Clone(left.Log)
 	}
 	s.open(c, now) // to be read only
@@ -253,25 +257,25 @@ func (s *State) refundForeign(c *Check, now int64, r *Result) {
 	s.Bucket = left
 }
 
-// Renew starts the leases of slots anew, and updates the results, as Renew of [Store]
+// Renew starts the leases of slots anew, and updates the results, as Renew of [store.Store]
 // does. The parameters are those of [Charge]. It does not read penalties and marks.
-func Renew(now int64, checks []Check, states []State, results []Result) {
+func Renew(now int64, checks []store.Check, states []State, results []store.Result) {
 	for i := range states {
 		c, s, r := &checks[i], &states[i], &results[i]
-		if s.unchanged(); !r.Charged || c.Rule.Algorithm != Concurrency {
+		if s.unchanged(); !r.Charged || c.Rule.Algorithm != store.Concurrency {
 			continue
 		}
 		if s.exceeds = s.Bucket.exceeds(c.Rule, now, 1); !s.exceeds {
 			s.open(c, now)
-			s.Bucket.Renew(c.Rule, now, c.Cost, r.At)
+			s.Bucket.renew(c.Rule, now, c.Cost, r.At)
 		}
 		s.changed(c, now, true, r)
 	}
 }
 
 // Reset forgets what the checks' keys have used, and lifts their blocks, as Reset of
-// [Store] does. It reads nothing of the states, so they can be zero. See [ValidReset].
-func Reset(checks []Check, states []State) {
+// [store.Store] does. It reads nothing of the states, so they can be zero. See [ValidKeys].
+func Reset(checks []store.Check, states []State) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.Bucket, s.Manual, s.Penalty, s.Mark = Bucket{}, ManualBlock{}, Penalty{}, Mark{}
@@ -279,17 +283,17 @@ func Reset(checks []Check, states []State) {
 	}
 }
 
-// BlockKeys blocks the checks' keys for d from now on, as Block of [Store] does. now is in
+// BlockKeys blocks the checks' keys for d from now on, as Block of [store.Store] does. now is in
 // microseconds since the epoch. Of the states it reads penalties and manual blocks only. See
-// [ValidBlocks] and [ValidBlockTime].
-func BlockKeys(now int64, checks []Check, states []State, d time.Duration) {
+// [ValidKeys] and [store.ValidBlockTime].
+func BlockKeys(now int64, checks []store.Check, states []State, d time.Duration) {
 	for i := range states {
 		rule, s := checks[i].Rule, &states[i]
 		s.unchanged()
 		s.Manual, s.ManualChanged = ManualBlock{}, true // in place of any block in force
 		if rule.Penalized() {
-			s.Penalty.Open(&rule.Block, now)
-			s.Penalty.Block(&rule.Block, now, d)
+			s.Penalty.open(&rule.Block, now)
+			s.Penalty.block(&rule.Block, now, d)
 			s.PenaltyChanged = true
 		} else {
 			s.Manual = ManualBlock{Since: now, Until: now + d.Microseconds()}
@@ -297,9 +301,9 @@ func BlockKeys(now int64, checks []Check, states []State, d time.Duration) {
 	}
 }
 
-// UnblockKeys forgets the penalties and manual blocks of the checks' keys, as Unblock of [Store] does. It
-// reads nothing of the states, so they can be zero. See [ValidBlocks].
-func UnblockKeys(checks []Check, states []State) {
+// UnblockKeys forgets the penalties and manual blocks of the checks' keys, as Unblock of [store.Store] does. It
+// reads nothing of the states, so they can be zero. See [ValidKeys].
+func UnblockKeys(checks []store.Check, states []State) {
 	for i := range states {
 		s := &states[i]
 		s.unchanged()
@@ -313,16 +317,16 @@ func (s *State) unchanged() {
 	s.exceeds = false
 }
 
-func (s *State) open(c *Check, now int64) {
-	s.Bucket.Open(c.Rule, now, c.Rule.Offset(c.Key))
+func (s *State) open(c *store.Check, now int64) {
+	s.Bucket.Open(c.Rule, now, Offset(c.Rule, c.Key))
 	s.setAside(c.Rule)
 }
 
 // changed marks the bucket as changed, unless it was left as it is, and sets the result after the change.
-func (s *State) changed(c *Check, now int64, charged bool, result *Result) {
+func (s *State) changed(c *store.Check, now int64, charged bool, result *store.Result) {
 	s.BucketChanged = !s.exceeds
 	s.reading.Charged, s.reading.Blocked = charged, 0
 	s.read(c.Rule, now, 0)
-	c.Rule.Answer(0, &s.reading, result)
-	c.Tell(&s.reading)
+	s.reading.Answer(c.Rule, 0, result)
+	s.reading.Tell(c)
 }

@@ -1,21 +1,8 @@
-package store
+package counting
 
-import "time"
+import "github.com/weblimit/weblimit/core/store"
 
-// DefaultRepeats is the default number of free repeats of an operation: as many as careful
-// clients send.
-const DefaultRepeats = 3
-
-// maxRepeats bounds Numbers.Repeats.
-const maxRepeats = 1000
-
-// The bounds of Numbers.Once.
-const (
-	minOnce = time.Second
-	maxOnce = 31 * 24 * time.Hour
-)
-
-// Mark is what a store keeps for an operation that was charged: see Check.Once. The zero
+// Mark is what a store keeps for an operation that was charged: see [store.Check].Once. The zero
 // Mark is that of an operation that was not. Times are microseconds since the epoch.
 type Mark struct {
 	At      int64 // when it was charged
@@ -25,7 +12,7 @@ type Mark struct {
 
 // open prepares the stored mark of a rule's operation to be read at now. If the clock was set back
 // since, the mark counts no longer than that of an operation which is charged now.
-func (m *Mark) open(r *Rule, now int64) {
+func (m *Mark) open(r *store.Rule, now int64) {
 	if m.At > now {
 		m.Expires = min(m.Expires, now+r.Once.Microseconds())
 	}

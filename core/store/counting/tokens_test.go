@@ -1,4 +1,4 @@
-package store_test
+package counting
 
 import (
 	"math/rand/v2"
@@ -38,7 +38,7 @@ func TestTokenBucketsAreDecidedAsTheirMethodsSay(t *testing.T) {
 			from = &rules[random.IntN(len(rules))]
 		}
 		now := int64(1_800_000_000_000_000) + random.Int64N(1_000_000)
-		var b store.Bucket
+		var b Bucket
 		b.Open(from, now, 0)
 		b.ChargeAnyway(from, now, random.Int64N(from.Burst+1)+random.Int64N(2)*from.Burst/2)
 		switch random.IntN(6) {
@@ -52,24 +52,24 @@ func TestTokenBucketsAreDecidedAsTheirMethodsSay(t *testing.T) {
 		cost := min(random.Int64N(r.Burst+2), random.Int64N(4)+random.Int64N(r.Burst+1))
 		granted := random.IntN(8) > 0
 
-		s, result := store.State{Bucket: b}, store.Result{}
+		s, result := State{Bucket: b}, store.Result{}
 		fits := s.Judge(r, cost, now, 0)
 		changed := s.Commit(r, cost, now, granted && fits)
 		s.Answer(r, cost, &result)
 
-		var reading store.Reading
+		var reading Reading
 		counted := b.Used(now)
 		converted := b.Open(r, now, 0)
 		if s.Bucket.Form != b.Form { // it counts more than r holds, and stays
-			if holds := r.Integers().Whole / r.Integers().Unit; fits != (cost == 0) || changed || counted <= holds {
+			if holds := r.Integers.Whole / r.Integers.Unit; fits != (cost == 0) || changed || counted <= holds {
 				t.Fatalf("decision %d, cost %d under %+v, of %d used: fits %v, changed %v", i, cost, r.Numbers, counted, fits, changed)
 			}
 			continue
 		}
 		b.Read(r, now, cost, &reading)
-		wantFits := r.Fits(cost, &reading)
+		wantFits := reading.fits(r, cost)
 		if reading.Charged = granted && wantFits; reading.Charged && cost > 0 {
-			b.Charge(r, now, cost)
+			b.charge(r, now, cost)
 			b.Read(r, now, cost, &reading)
 		}
 		if wantChanged := converted || reading.Charged && cost > 0; fits != wantFits || changed != wantChanged {
@@ -78,7 +78,7 @@ func TestTokenBucketsAreDecidedAsTheirMethodsSay(t *testing.T) {
 		if s.Bucket.Expires != b.Expires || s.Bucket.X != b.X || s.Bucket.Form != b.Form {
 			t.Fatalf("decision %d, cost %d under %+v: bucket %+v, want %+v", i, cost, r.Numbers, s.Bucket, b)
 		}
-		if want := r.Result(cost, reading); result != want {
+		if want := reading.Result(r, cost); result != want {
 			t.Fatalf("decision %d, cost %d under %+v: result %+v, want %+v", i, cost, r.Numbers, result, want)
 		}
 		checkTokens(t, r, &result, &reading)
@@ -86,13 +86,13 @@ func TestTokenBucketsAreDecidedAsTheirMethodsSay(t *testing.T) {
 }
 
 // checkTokens checks a result against what would fit.
-func checkTokens(t *testing.T, r *store.Rule, got *store.Result, reading *store.Reading) {
+func checkTokens(t *testing.T, r *store.Rule, got *store.Result, reading *Reading) {
 	t.Helper()
 	if r.Wait > 0 || !got.Charged {
 		return
 	}
 	for cost, want := range map[int64]bool{got.Remaining: true, got.Remaining + 1: got.Remaining+1 == 0} {
-		if r.Fits(cost, reading) != want && r.Burst == r.Whole {
+		if reading.fits(r, cost) != want && r.Burst == r.Whole {
 			t.Fatalf("under %+v %d units remain, but that %d fit is %v", r.Numbers, got.Remaining, cost, !want)
 		}
 	}

@@ -1,9 +1,11 @@
-package store
+package counting
 
 import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // A concurrency limit keeps the log of a sliding log: each entry is a number of slots that
@@ -13,11 +15,6 @@ import (
 // slots are alike.
 
 const (
-	// A shorter lease would end between renewals. A longer one would keep slots taken for
-	// too long after a crash.
-	minLease = time.Second
-	maxLease = 24 * time.Hour
-
 	// slotRetry is the RetryAfter of a denied request. It is only a hint, since nobody
 	// knows when a slot becomes free.
 	slotRetry = time.Second
@@ -26,45 +23,43 @@ const (
 // concurrency is a sliding log of slots.
 type concurrency struct{ slidingLog }
 
-func (concurrency) name() string { return "concurrency" }
+func (concurrency) refund(r *store.Rule, b *Bucket, _, cost, at int64) { b.freeSlots(r, cost, at) }
 
-func (concurrency) refund(r *Rule, b *Bucket, _, cost, at int64) { r.freeSlots(b, cost, at) }
-
-func (concurrency) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
+func (concurrency) wait(r *store.Rule, cost int64, n *[4]int64, _ bool) int64 {
 	if cost <= r.Burst-n[0] {
 		return 0
 	}
 	return slotRetry.Microseconds()
 }
 
-func (concurrency) emptyAfter(_ *Rule, n *[4]int64) int64 { return n[1] }
+func (concurrency) emptyAfter(_ *store.Rule, n *[4]int64) int64 { return n[1] }
 
-func (concurrency) read(r *Rule, b *Bucket, now, _ int64, n *[4]int64) {
+func (concurrency) read(r *store.Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1] = b.X, 0
 	if last := len(b.Log) - 1; last >= 0 {
-		n[1] = b.Log[last].At + r.ints.Unit - now
+		n[1] = b.Log[last].At + r.Integers.Unit - now
 	}
 }
 
 // slotsAt returns the time of the entry that slots were charged to, from a reading after
 // the charge. It is later than the reading if the clock was set back.
-func (r *Rule) slotsAt(reading *Reading) int64 {
-	return reading.At + max(reading.Numbers[1]-r.ints.Unit, 0)
+func (reading *Reading) slotsAt(r *store.Rule) int64 {
+	return reading.At + max(reading.Numbers[1]-r.Integers.Unit, 0)
 }
 
 // freeSlots frees up to cost slots of the entry at a time. If there is no such entry, the
 // slots were freed before, or their lease has ended.
-func (r *Rule) freeSlots(b *Bucket, cost, at int64) {
+func (b *Bucket) freeSlots(r *store.Rule, cost, at int64) {
 	i, found := slices.BinarySearchFunc(b.Log, at, func(e Entry, at int64) int { return cmp.Compare(e.At, at) })
 	if found {
-		r.takeFromLog(b, i, cost)
+		b.takeFromLog(r, i, cost)
 	}
 }
 
-// Renew starts the lease of cost slots anew, in an opened bucket of a [Concurrency] rule:
+// renew starts the lease of cost slots anew, in an opened bucket of a concurrency rule:
 // slots taken at the time at are now slots taken at now. Slots whose lease has ended are
 // taken again whether or not any are free, since their request is still running.
-func (b *Bucket) Renew(r *Rule, now, cost, at int64) {
-	r.freeSlots(b, cost, at)
+func (b *Bucket) renew(r *store.Rule, now, cost, at int64) {
+	b.freeSlots(r, cost, at)
 	b.ChargeAnyway(r, now, cost)
 }

@@ -1,6 +1,9 @@
-package store
+package counting
 
-import "github.com/weblimit/weblimit/internal/integer"
+import (
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/integer"
+)
 
 // Bucket is what a store keeps for one key under one rule. The algorithm that wrote it
 // defines its meaning:
@@ -24,20 +27,20 @@ type Bucket struct {
 	X, Y    int64
 	Form    Form
 	Log     []Entry // oldest first
-	History int64   // see Account.History; a store that has none need not keep it
+	History int64   // see store.Account.History; a store that has none need not keep it
 }
 
 // Form is the part of a rule that is needed to read a bucket which was written under it.
 // A store keeps it with the bucket, so that a limit can change while buckets exist.
 type Form struct {
-	Algorithm Algorithm
+	Algorithm store.Algorithm
 	Tick      int64
 	Unit      int64
 	Rate      int64
 }
 
-func (r *Rule) form() Form {
-	return Form{r.Algorithm, r.ints.Tick, r.ints.Unit, r.ints.Rate}
+func formOf(r *store.Rule) Form {
+	return Form{r.Algorithm, r.Integers.Tick, r.Integers.Unit, r.Integers.Rate}
 }
 
 // Open prepares a stored bucket to be read and changed at now under r, which all other
@@ -50,53 +53,53 @@ func (r *Rule) form() Form {
 // must be written back even if nothing is charged: otherwise the wait that a denied client was given
 // would elapse at the old rate, or by the old clock.
 //
-// now is in microseconds since the epoch, and offset is [Rule].Offset of the key.
-func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
+// now is in microseconds since the epoch, and offset is [Offset] of the key.
+func (b *Bucket) Open(r *store.Rule, now, offset int64) (converted bool) {
 	return b.openUpTo(r, now, offset, 1)
 }
 
 // openUpTo is Open for a bucket that adopts up to the given number of bursts: one, or the two that a charge
 // can bring it to.
-func (b *Bucket) openUpTo(r *Rule, now, offset, bursts int64) (converted bool) {
+func (b *Bucket) openUpTo(r *store.Rule, now, offset, bursts int64) (converted bool) {
 	if b.Expires <= now && !b.beginNext(r, now) {
 		b.Expires, b.X, b.Y, b.Log = 0, 0, 0, b.Log[:0]
 	}
 	if b.Expires == 0 {
-		b.Form = r.form()
-		r.roll(b, now, offset)
+		b.Form = formOf(r)
+		b.roll(r, now, offset)
 		return false
 	}
-	if b.Form.Algorithm == r.Algorithm && b.Form.Unit == r.ints.Unit && b.Form.Rate == r.ints.Rate && b.Form.Tick == r.ints.Tick {
-		if b.Expires-now > r.ahead {
-			converted = r.bringBack(b, now)
+	if b.Form.Algorithm == r.Algorithm && b.Form.Unit == r.Integers.Unit && b.Form.Rate == r.Integers.Rate && b.Form.Tick == r.Integers.Tick {
+		if b.Expires-now > r.Integers.Ahead {
+			converted = b.bringBack(r, now)
 		}
-		r.roll(b, now, offset)
+		b.roll(r, now, offset)
 		return converted
 	}
-	f := r.form()
-	if b.Form.Algorithm.IsLog() && f.Algorithm.IsLog() {
+	f := formOf(r)
+	if IsLog(b.Form.Algorithm) && IsLog(f.Algorithm) {
 		// The entries know their times: the new window just applies to those that
 		// still counted in the old one.
 		b.Form.rollLog(b, now)
 		b.Form = f
 		b.Expires = b.Log[len(b.Log)-1].At + f.Unit
-		if b.Expires-now > r.ahead {
-			r.bringBack(b, now)
+		if b.Expires-now > r.Integers.Ahead {
+			b.bringBack(r, now)
 		}
-		r.roll(b, now, offset)
+		b.roll(r, now, offset)
 		return true
 	}
 	units, rest, unit := b.Form.used(b, now)
 	*b = Bucket{Form: f, Log: b.Log[:0]}
-	r.roll(b, now, offset)
-	r.adopt(b, now, units, rest, unit, bursts)
+	b.roll(r, now, offset)
+	b.adopt(r, now, units, rest, unit, bursts)
 	return true
 }
 
 // isOpen reports whether Open would change nothing of a token bucket that counts something.
-func (b *Bucket) isOpen(r *Rule, now int64) bool {
-	f, n := &b.Form, &r.ints
-	return b.Expires > now && b.Expires-now <= r.ahead &&
+func (b *Bucket) isOpen(r *store.Rule, now int64) bool {
+	f, n := &b.Form, &r.Integers
+	return b.Expires > now && b.Expires-now <= r.Integers.Ahead &&
 		f.Algorithm == r.Algorithm && f.Unit == n.Unit && f.Rate == n.Rate && f.Tick == n.Tick
 }
 
@@ -110,49 +113,40 @@ func (b *Bucket) Used(now int64) int64 {
 }
 
 // adopt charges an unused bucket with what was used under other numbers, up to so many bursts.
-func (r *Rule) adopt(b *Bucket, now, units, rest, unit, bursts int64) {
-	if r.Algorithm == TokenBucket {
-		debt := bursts * r.ints.Whole
-		if units < integer.CeilDiv(debt, r.ints.Unit) {
-			debt = min(debt, units*r.ints.Unit+integer.CeilMulDiv(rest, r.ints.Unit, unit))
+func (b *Bucket) adopt(r *store.Rule, now, units, rest, unit, bursts int64) {
+	if r.Algorithm == store.TokenBucket {
+		debt := bursts * r.Integers.Whole
+		if units < integer.CeilDiv(debt, r.Integers.Unit) {
+			debt = min(debt, units*r.Integers.Unit+integer.CeilMulDiv(rest, r.Integers.Unit, unit))
 		}
-		r.setDebt(b, now, debt)
+		b.setDebt(r, now, debt)
 		return
 	}
 	if rest > 0 {
 		units++
 	}
-	b.Charge(r, now, min(units, bursts*r.Whole))
+	b.charge(r, now, min(units, bursts*r.Whole))
 }
 
 // ChargeAnyway charges an opened bucket whether or not the cost fits. Its use can reach
 // twice the burst, and no more.
-func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
-	if r.Algorithm != TokenBucket {
+func (b *Bucket) ChargeAnyway(r *store.Rule, now, cost int64) {
+	if r.Algorithm != store.TokenBucket {
 		if cost = min(cost, 2*r.Whole-b.X); cost > 0 && !b.isUnknown(r) {
-			b.Charge(r, now, cost)
+			b.charge(r, now, cost)
 		}
 		return
 	}
-	most := 2 * r.ints.Whole // the queue included
+	most := 2 * r.Integers.Whole // the queue included
 	whole, fraction := b.Form.debt(b, now)
-	if whole > most/r.ints.Rate {
+	if whole > most/r.Integers.Rate {
 		return // charged under a larger burst, or the clock was set back
 	}
-	debt := whole*r.ints.Rate + fraction
-	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))
-}
-
-// Refund gives back a cost to an opened bucket, less what time has returned since the
-// charge. at is [Rule].ChargedAt of the charge.
-func (b *Bucket) Refund(r *Rule, now, cost, at int64) {
-	if b.Expires == 0 {
-		return
-	}
-	r.refund(b, now, cost, at)
+	debt := whole*r.Integers.Rate + fraction
+	b.setDebt(r, now, max(debt, min(debt+inDebt(r, cost), most)))
 }
 
 // Unused reports whether an opened bucket holds nothing, so that a store can remove it.
 func (b *Bucket) Unused() bool {
-	return b.Expires == 0 || (b.Form.Algorithm != TokenBucket && b.X == 0 && b.Y == 0)
+	return b.Expires == 0 || (b.Form.Algorithm != store.TokenBucket && b.X == 0 && b.Y == 0)
 }

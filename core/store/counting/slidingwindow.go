@@ -1,8 +1,7 @@
-package store
+package counting
 
 import (
-	"time"
-
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
@@ -16,30 +15,6 @@ import (
 
 type slidingWindow struct{}
 
-func (slidingWindow) name() string { return "sliding window" }
-
-func (slidingWindow) integers(r *Rule) (Integers, error) {
-	s, exact := slidingIntegers(r.Quota, r.Window)
-	if !exact {
-		return Integers{}, r.inexact()
-	}
-	return s, nil
-}
-
-// slidingIntegers picks the finest tick in which quota × window can be counted.
-func slidingIntegers(quota int64, window time.Duration) (Integers, bool) {
-	for _, tick := range ticks {
-		if window.Microseconds()%tick != 0 {
-			break
-		}
-		s := Integers{Tick: tick, Unit: window.Microseconds() / tick, Rate: 1, Capacity: quota}
-		if quota <= maxInteger/s.Unit {
-			return s, true
-		}
-	}
-	return Integers{}, false
-}
-
 func (slidingWindow) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
 	rolled := *b
 	f.rollWindows(&rolled, now, 0)
@@ -47,17 +22,17 @@ func (slidingWindow) used(f Form, b *Bucket, now int64) (units, rest, unit int64
 	return rolled.X + previous/f.Unit, previous % f.Unit, f.Unit
 }
 
-func (slidingWindow) roll(_ *Rule, b *Bucket, now, offset int64) { b.Form.rollWindows(b, now, offset) }
-
-func (slidingWindow) ahead(r *Rule) int64 { return 2 * r.ints.Unit * r.ints.Tick }
+func (slidingWindow) roll(_ *store.Rule, b *Bucket, now, offset int64) {
+	b.Form.rollWindows(b, now, offset)
+}
 
 // bringBack has the current window begin now.
-func (slidingWindow) bringBack(r *Rule, b *Bucket, now int64) bool {
-	b.Expires = (integer.InTicks(now, r.ints.Tick) + 2*r.ints.Unit) * r.ints.Tick
+func (slidingWindow) bringBack(r *store.Rule, b *Bucket, now int64) bool {
+	b.Expires = (integer.InTicks(now, r.Integers.Tick) + 2*r.Integers.Unit) * r.Integers.Tick
 	return true
 }
 
-func (slidingWindow) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
+func (slidingWindow) read(_ *store.Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1], n[2] = b.X, b.Y, b.Form.elapsed(b, now)
 }
 
@@ -83,43 +58,43 @@ func (f Form) elapsed(b *Bucket, now int64) int64 {
 	return max(integer.InTicks(now, f.Tick)-(integer.InTicks(b.Expires, f.Tick)-2*f.Unit), 0)
 }
 
-func (slidingWindow) charge(_ *Rule, b *Bucket, _, cost int64) { b.X += cost }
+func (slidingWindow) charge(_ *store.Rule, b *Bucket, _, cost int64) { b.X += cost }
 
-func (slidingWindow) remaining(r *Rule, n *[4]int64) int64 {
-	w := r.ints.Unit
-	return r.ints.Capacity - n[0] - integer.CeilDiv(n[1]*(w-n[2]), w)
+func (slidingWindow) remaining(r *store.Rule, n *[4]int64) int64 {
+	w := r.Integers.Unit
+	return r.Integers.Capacity - n[0] - integer.CeilDiv(n[1]*(w-n[2]), w)
 }
 
-func (slidingWindow) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
-	current, previous, elapsed, w := n[0], n[1], n[2], r.ints.Unit
-	if room := r.ints.Capacity - cost - current; room >= 0 {
+func (slidingWindow) wait(r *store.Rule, cost int64, n *[4]int64, _ bool) int64 {
+	current, previous, elapsed, w := n[0], n[1], n[2], r.Integers.Unit
+	if room := r.Integers.Capacity - cost - current; room >= 0 {
 		// It fits in this window, once the previous one weighs no more than room.
 		if previous*(w-elapsed) <= room*w {
 			return 0
 		}
-		return (w - room*w/previous - elapsed) * r.ints.Tick
+		return (w - room*w/previous - elapsed) * r.Integers.Tick
 	}
 	// Not before the next window, in which current is the previous one.
-	room := r.ints.Capacity - cost
-	return (w - elapsed + w - room*w/current) * r.ints.Tick
+	room := r.Integers.Capacity - cost
+	return (w - elapsed + w - room*w/current) * r.Integers.Tick
 }
 
-func (slidingWindow) emptyAfter(r *Rule, n *[4]int64) int64 {
+func (slidingWindow) emptyAfter(r *store.Rule, n *[4]int64) int64 {
 	switch {
 	case n[0] > 0:
-		return (2*r.ints.Unit - n[2]) * r.ints.Tick
+		return (2*r.Integers.Unit - n[2]) * r.Integers.Tick
 	case n[1] > 0:
-		return (r.ints.Unit - n[2]) * r.ints.Tick
+		return (r.Integers.Unit - n[2]) * r.Integers.Tick
 	}
 	return 0
 }
 
-func (slidingWindow) refund(r *Rule, b *Bucket, _, cost, at int64) {
-	start := b.Expires/r.ints.Tick - 2*r.ints.Unit
-	switch ticks := at / r.ints.Tick; {
+func (slidingWindow) refund(r *store.Rule, b *Bucket, _, cost, at int64) {
+	start := b.Expires/r.Integers.Tick - 2*r.Integers.Unit
+	switch ticks := at / r.Integers.Tick; {
 	case ticks >= start:
 		b.X -= min(b.X, cost)
-	case ticks >= start-r.ints.Unit:
+	case ticks >= start-r.Integers.Unit:
 		b.Y -= min(b.Y, cost)
 	}
 }

@@ -1,4 +1,6 @@
-package store
+package counting
+
+import "github.com/weblimit/weblimit/core/store"
 
 // Each function of this file calls the method of the rule's algorithm, the most frequent
 // algorithm first. They are switches, and not calls through the table of algorithms: what
@@ -8,58 +10,58 @@ package store
 
 func (f Form) used(b *Bucket, now int64) (units, rest, unit int64) {
 	switch f.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		return tokenBucket{}.used(f, b, now)
-	case FixedWindow:
+	case store.FixedWindow:
 		return fixedWindow{}.used(f, b, now)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		return slidingWindow{}.used(f, b, now)
-	case SlidingLog:
+	case store.SlidingLog:
 		return slidingLog{}.used(f, b, now)
-	case Calendar:
+	case store.Calendar:
 		return calendarWindow{}.used(f, b, now)
-	case Concurrency:
+	case store.Concurrency:
 		return concurrency{}.used(f, b, now)
-	case Ledger:
+	case store.Ledger:
 		return ledger{}.used(f, b, now)
 	}
 	return 0, 0, 1
 }
 
-func (r *Rule) roll(b *Bucket, now, offset int64) {
+func (b *Bucket) roll(r *store.Rule, now, offset int64) {
 	switch r.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		tokenBucket{}.roll(r, b, now, offset)
-	case FixedWindow:
+	case store.FixedWindow:
 		fixedWindow{}.roll(r, b, now, offset)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		slidingWindow{}.roll(r, b, now, offset)
-	case SlidingLog:
+	case store.SlidingLog:
 		slidingLog{}.roll(r, b, now, offset)
-	case Calendar:
+	case store.Calendar:
 		calendarWindow{}.roll(r, b, now, offset)
-	case Concurrency:
+	case store.Concurrency:
 		concurrency{}.roll(r, b, now, offset)
-	case Ledger:
+	case store.Ledger:
 		ledger{}.roll(r, b, now, offset)
 	}
 }
 
-func (r *Rule) bringBack(b *Bucket, now int64) bool {
+func (b *Bucket) bringBack(r *store.Rule, now int64) bool {
 	switch r.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		return tokenBucket{}.bringBack(r, b, now)
-	case FixedWindow:
+	case store.FixedWindow:
 		return fixedWindow{}.bringBack(r, b, now)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		return slidingWindow{}.bringBack(r, b, now)
-	case SlidingLog:
+	case store.SlidingLog:
 		return slidingLog{}.bringBack(r, b, now)
-	case Calendar:
+	case store.Calendar:
 		return calendarWindow{}.bringBack(r, b, now)
-	case Concurrency:
+	case store.Concurrency:
 		return concurrency{}.bringBack(r, b, now)
-	case Ledger:
+	case store.Ledger:
 		return ledger{}.bringBack(r, b, now)
 	}
 	return false
@@ -69,125 +71,130 @@ func (r *Rule) bringBack(b *Bucket, now int64) bool {
 // the given cost; other algorithms ignore it. Read sets At and the numbers that the
 // algorithm uses, and leaves the other fields as they are. now is in microseconds since
 // the epoch.
-func (b *Bucket) Read(r *Rule, now, cost int64, reading *Reading) {
+func (b *Bucket) Read(r *store.Rule, now, cost int64, reading *Reading) {
 	reading.At = now
 	n := &reading.Numbers
 	switch r.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		tokenBucket{}.read(r, b, now, cost, n)
-	case FixedWindow:
+	case store.FixedWindow:
 		fixedWindow{}.read(r, b, now, cost, n)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		slidingWindow{}.read(r, b, now, cost, n)
-	case SlidingLog:
+	case store.SlidingLog:
 		slidingLog{}.read(r, b, now, cost, n)
-	case Calendar:
+	case store.Calendar:
 		calendarWindow{}.read(r, b, now, cost, n)
-	case Concurrency:
+	case store.Concurrency:
 		concurrency{}.read(r, b, now, cost, n)
-	case Ledger:
+	case store.Ledger:
 		ledger{}.read(r, b, now, cost, n)
 	}
 }
 
-// Charge charges an opened bucket with a cost that fits. now is in microseconds since the
+// charge charges an opened bucket with a cost that fits. now is in microseconds since the
 // epoch.
-func (b *Bucket) Charge(r *Rule, now, cost int64) {
+func (b *Bucket) charge(r *store.Rule, now, cost int64) {
 	if cost == 0 {
 		return
 	}
 	switch r.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		tokenBucket{}.charge(r, b, now, cost)
-	case FixedWindow:
+	case store.FixedWindow:
 		fixedWindow{}.charge(r, b, now, cost)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		slidingWindow{}.charge(r, b, now, cost)
-	case SlidingLog:
+	case store.SlidingLog:
 		slidingLog{}.charge(r, b, now, cost)
-	case Calendar:
+	case store.Calendar:
 		calendarWindow{}.charge(r, b, now, cost)
-	case Concurrency:
+	case store.Concurrency:
 		concurrency{}.charge(r, b, now, cost)
-	case Ledger:
+	case store.Ledger:
 		ledger{}.charge(r, b, now, cost)
 	}
 }
 
-func (r *Rule) refund(b *Bucket, now, cost, at int64) {
+// refund gives back a cost to an opened bucket, less what time has returned since the
+// charge. at is [ChargedAt] of the charge.
+func (b *Bucket) refund(r *store.Rule, now, cost, at int64) {
+	if b.Expires == 0 {
+		return
+	}
 	switch r.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		tokenBucket{}.refund(r, b, now, cost, at)
-	case FixedWindow:
+	case store.FixedWindow:
 		fixedWindow{}.refund(r, b, now, cost, at)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		slidingWindow{}.refund(r, b, now, cost, at)
-	case SlidingLog:
+	case store.SlidingLog:
 		slidingLog{}.refund(r, b, now, cost, at)
-	case Calendar:
+	case store.Calendar:
 		calendarWindow{}.refund(r, b, now, cost, at)
-	case Concurrency:
+	case store.Concurrency:
 		concurrency{}.refund(r, b, now, cost, at)
-	case Ledger:
+	case store.Ledger:
 		ledger{}.refund(r, b, now, cost, at)
 	}
 }
 
-func (r *Rule) remaining(n *[4]int64) int64 {
+func remaining(r *store.Rule, n *[4]int64) int64 {
 	switch r.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		return tokenBucket{}.remaining(r, n)
-	case FixedWindow:
+	case store.FixedWindow:
 		return fixedWindow{}.remaining(r, n)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		return slidingWindow{}.remaining(r, n)
-	case SlidingLog:
+	case store.SlidingLog:
 		return slidingLog{}.remaining(r, n)
-	case Calendar:
+	case store.Calendar:
 		return calendarWindow{}.remaining(r, n)
-	case Concurrency:
+	case store.Concurrency:
 		return concurrency{}.remaining(r, n)
-	case Ledger:
+	case store.Ledger:
 		return ledger{}.remaining(r, n)
 	}
 	return 0
 }
 
-func (r *Rule) wait(cost int64, n *[4]int64, one bool) int64 {
+func waitFor(r *store.Rule, cost int64, n *[4]int64, one bool) int64 {
 	switch r.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		return tokenBucket{}.wait(r, cost, n, one)
-	case FixedWindow:
+	case store.FixedWindow:
 		return fixedWindow{}.wait(r, cost, n, one)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		return slidingWindow{}.wait(r, cost, n, one)
-	case SlidingLog:
+	case store.SlidingLog:
 		return slidingLog{}.wait(r, cost, n, one)
-	case Calendar:
+	case store.Calendar:
 		return calendarWindow{}.wait(r, cost, n, one)
-	case Concurrency:
+	case store.Concurrency:
 		return concurrency{}.wait(r, cost, n, one)
-	case Ledger:
+	case store.Ledger:
 		return ledger{}.wait(r, cost, n, one)
 	}
 	return 0
 }
 
-func (r *Rule) emptyAfter(n *[4]int64) int64 {
+func emptyAfter(r *store.Rule, n *[4]int64) int64 {
 	switch r.Algorithm {
-	case TokenBucket:
+	case store.TokenBucket:
 		return tokenBucket{}.emptyAfter(r, n)
-	case FixedWindow:
+	case store.FixedWindow:
 		return fixedWindow{}.emptyAfter(r, n)
-	case SlidingWindow:
+	case store.SlidingWindow:
 		return slidingWindow{}.emptyAfter(r, n)
-	case SlidingLog:
+	case store.SlidingLog:
 		return slidingLog{}.emptyAfter(r, n)
-	case Calendar:
+	case store.Calendar:
 		return calendarWindow{}.emptyAfter(r, n)
-	case Concurrency:
+	case store.Concurrency:
 		return concurrency{}.emptyAfter(r, n)
-	case Ledger:
+	case store.Ledger:
 		return ledger{}.emptyAfter(r, n)
 	}
 	return 0

@@ -1,13 +1,14 @@
-package store
+package counting
 
 import (
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // A ledger window is a calendar window whose use is also kept in a book outside the store: see
-// [Rule].Ledger. A bucket of it is one life of an account, which is what one key has used of one
+// [LedgerOf]. A bucket of it is one life of an account, which is what one key has used of one
 // limit in one period. X is the units used, and Y the position: the generation, which is the
 // number of that life, and the number of changes since it began. So the positions of all states of
 // an account are in order, and a book can write states down more than once, or late.
@@ -48,38 +49,34 @@ const (
 	unknownRetry = time.Second
 )
 
-// Generation returns the generation of an [Account].Position: 0 for an account that is unknown, and
+// Generation returns the generation of an [store.Account].Position: 0 for an account that is unknown, and
 // 1 or more for others.
 func Generation(position int64) int64 { return position >> changeBits }
 
-// Ledger returns the twin of a [Calendar] rule whose use is kept in a book: the rule with the
-// same name, ID and numbers, and [Ledger] for its algorithm. It is for wrappers of stores that
+// LedgerOf returns the twin of a [store.Calendar] rule whose use is kept in a book: the rule with the
+// same name, ID and numbers, and [store.Ledger] for its algorithm. It is for wrappers of stores that
 // keep such a book. They call it once for each rule and put its result into the checks they
 // pass on. It returns an error for other algorithms, and for a rule with a penalty: an account
 // that the store does not know must not count towards a block.
-func (r *Rule) Ledger() (*Rule, error) {
-	if r.Algorithm != Calendar {
-		return nil, AtLimit(r.Name, fmt.Errorf("only the use of a calendar window can be kept in a book, not that of a %v", r.Algorithm))
+func LedgerOf(r *store.Rule) (*store.Rule, error) {
+	if r.Algorithm != store.Calendar {
+		return nil, store.AtLimit(r.Name, fmt.Errorf("only the use of a calendar window can be kept in a book, not that of a %v", r.Algorithm))
 	}
 	n := r.Numbers
-	n.Algorithm = Ledger
-	twin, err := NewRule(r.Name, n)
+	n.Algorithm = store.Ledger
+	twin, err := store.NewRule(r.Name, n)
 	if err != nil {
 		return nil, err
 	}
 	return &twin, nil
 }
 
-var errPenalizedLedger = errors.New("a limit with a penalty can't be kept in a book: an account that the store does not know must not count towards a block")
-
 // ledger is a calendar window with positions.
 type ledger struct{ calendarWindow }
 
-func (ledger) name() string { return "ledger" }
-
-func (ledger) roll(r *Rule, b *Bucket, now, _ int64) {
+func (ledger) roll(r *store.Rule, b *Bucket, now, _ int64) {
 	if b.X == 0 && b.Y == 0 {
-		b.Expires = r.calendar.at(now).end
+		_, b.Expires, _ = r.Period(now)
 	}
 	if b.Y&allChanges > lastChange {
 		b.Y = 0
@@ -88,30 +85,30 @@ func (ledger) roll(r *Rule, b *Bucket, now, _ int64) {
 
 // beginNext makes the bucket of an account whose period has ended that of the period after it, if
 // that is the present one. It is written back as soon as it is charged.
-func (b *Bucket) beginNext(r *Rule, now int64) bool {
-	if r.Algorithm != Ledger || Generation(b.Y) == 0 || b.Form != r.form() || now >= b.KeptUntil() {
+func (b *Bucket) beginNext(r *store.Rule, now int64) bool {
+	if r.Algorithm != store.Ledger || Generation(b.Y) == 0 || b.Form != formOf(r) || now >= b.KeptUntil() {
 		return false
 	}
-	present := r.calendar.at(now)
-	if b.Expires != present.start {
+	start, end, _ := r.Period(now)
+	if b.Expires != start {
 		return false
 	}
-	b.Expires, b.X, b.Y = present.end, 0, FirstGeneration<<changeBits
+	b.Expires, b.X, b.Y = end, 0, FirstGeneration<<changeBits
 	return true
 }
 
 // KeptUntil returns until when a store keeps the bucket, in microseconds since the epoch. Before that
 // it may only drop it for want of room.
 func (b *Bucket) KeptUntil() int64 {
-	if b.Form.Algorithm == Ledger && b.Expires > 0 {
+	if b.Form.Algorithm == store.Ledger && b.Expires > 0 {
 		return b.Expires + KeptAfter.Microseconds()
 	}
 	return b.Expires
 }
 
 // bringBack forgets the account of a later period, which the book has.
-func (ledger) bringBack(r *Rule, b *Bucket, now int64) bool {
-	if b.Expires <= r.calendar.at(now).next {
+func (ledger) bringBack(r *store.Rule, b *Bucket, now int64) bool {
+	if _, _, next := r.Period(now); b.Expires <= next {
 		return false
 	}
 	b.Expires, b.X, b.Y = 0, 0, 0
@@ -119,7 +116,7 @@ func (ledger) bringBack(r *Rule, b *Bucket, now int64) bool {
 }
 
 // read does not know the present history: see State.read.
-func (ledger) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
+func (ledger) read(_ *store.Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1], n[2], n[3] = b.X, b.Expires-now, b.Y, 0
 }
 
@@ -131,28 +128,28 @@ func (ledger) isKnown(n *[4]int64) bool { return n[2] > 0 && n[3]&staleBit == 0 
 
 // charge leaves the bucket of an unknown account unknown: it has adopted what was used under
 // other numbers.
-func (ledger) charge(_ *Rule, b *Bucket, _, cost int64) {
+func (ledger) charge(_ *store.Rule, b *Bucket, _, cost int64) {
 	b.X += cost
 	if b.Y > 0 {
 		b.Y++
 	}
 }
 
-func (ledger) refund(r *Rule, b *Bucket, _, cost, at int64) {
-	if units := min(b.X, cost); b.Y > 0 && units > 0 && r.calendar.endOf(at) == b.Expires {
+func (ledger) refund(r *store.Rule, b *Bucket, _, cost, at int64) {
+	if units := min(b.X, cost); b.Y > 0 && units > 0 && r.PeriodEnd(at) == b.Expires {
 		b.X -= units
 		b.Y++
 	}
 }
 
-func (l ledger) remaining(r *Rule, n *[4]int64) int64 {
+func (l ledger) remaining(r *store.Rule, n *[4]int64) int64 {
 	if !l.isKnown(n) {
 		return 0
 	}
 	return r.Burst - n[0]
 }
 
-func (l ledger) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
+func (l ledger) wait(r *store.Rule, cost int64, n *[4]int64, _ bool) int64 {
 	switch {
 	case !l.isKnown(n):
 		return unknownRetry.Microseconds()
@@ -162,36 +159,36 @@ func (l ledger) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
 	return n[1]
 }
 
-// Tell sets Check.Account, if there is one, to the state that a reading of the bucket holds.
-func (c *Check) Tell(reading *Reading) {
-	if c.Account == nil || c.Rule.Algorithm != Ledger {
+// Tell sets c.Account, if there is one, to the state that the reading of its bucket holds.
+func (reading *Reading) Tell(c *store.Check) {
+	if c.Account == nil || c.Rule.Algorithm != store.Ledger {
 		return
 	}
 	n := &reading.Numbers
-	*c.Account = Account{Used: n[0], Position: n[2], History: n[3] >> 1, Stale: n[3]&staleBit != 0}
+	*c.Account = store.Account{Used: n[0], Position: n[2], History: n[3] >> 1, Stale: n[3]&staleBit != 0}
 	if c.Account.Position == 0 {
 		c.Account.Used = 0
 	}
 }
 
-// IsUnknown reports whether a reading of a [Ledger] is that of an account that the store does not know.
+// IsUnknown reports whether a reading of a ledger is that of an account that the store does not know.
 func (r *Reading) IsUnknown() bool { return !ledger{}.isKnown(&r.Numbers) }
 
 // setAside makes the bucket of a stale account one of an unknown account, and keeps its position.
-func (s *State) setAside(r *Rule) {
-	if s.stale = 0; r.Algorithm == Ledger && s.Bucket.Y > 0 && s.Bucket.History != s.History {
+func (s *State) setAside(r *store.Rule) {
+	if s.stale = 0; r.Algorithm == store.Ledger && s.Bucket.Y > 0 && s.Bucket.History != s.History {
 		s.stale, s.Bucket.Y = s.Bucket.Y, 0
 	}
 }
 
 // read reads the bucket, and the history beside it. A bucket that is still stale has its position again.
-func (s *State) read(r *Rule, now, cost int64) {
+func (s *State) read(r *store.Rule, now, cost int64) {
 	if s.exceeds {
 		s.Bucket.readForeign(r, now, cost, &s.reading)
 		return
 	}
 	s.Bucket.Read(r, now, cost, &s.reading)
-	if r.Algorithm != Ledger {
+	if r.Algorithm != store.Ledger {
 		return
 	}
 	n := &s.reading.Numbers
@@ -202,4 +199,4 @@ func (s *State) read(r *Rule, now, cost int64) {
 }
 
 // isUnknown reports whether a bucket that was opened under r is that of an unknown account.
-func (b *Bucket) isUnknown(r *Rule) bool { return r.Algorithm == Ledger && b.Y == 0 }
+func (b *Bucket) isUnknown(r *store.Rule) bool { return r.Algorithm == store.Ledger && b.Y == 0 }

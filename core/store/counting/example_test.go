@@ -1,4 +1,4 @@
-package store_test
+package counting_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -20,10 +21,10 @@ type mapStore struct {
 	now func() int64 // microseconds since the epoch
 
 	mu        sync.Mutex
-	buckets   map[id]store.Bucket      // Guarded by mu.
-	manual    map[id]store.ManualBlock // Guarded by mu.
-	penalties map[id]store.Penalty     // Guarded by mu.
-	marks     map[string]store.Mark    // Guarded by mu.
+	buckets   map[id]counting.Bucket      // Guarded by mu.
+	manual    map[id]counting.ManualBlock // Guarded by mu.
+	penalties map[id]counting.Penalty     // Guarded by mu.
+	marks     map[string]counting.Mark    // Guarded by mu.
 }
 
 // id identifies a bucket and a penalty.
@@ -34,11 +35,11 @@ type id struct {
 
 func newMapStore(now func() int64) *mapStore {
 	m := &mapStore{
-		now: now, buckets: map[id]store.Bucket{}, manual: map[id]store.ManualBlock{}, penalties: map[id]store.Penalty{},
-		marks: map[string]store.Mark{},
+		now: now, buckets: map[id]counting.Bucket{}, manual: map[id]counting.ManualBlock{}, penalties: map[id]counting.Penalty{},
+		marks: map[string]counting.Mark{},
 	}
 	m.Registry().SetInProcess() // a store that processes share does not call it
-	m.Registry().SetRestorer(m)
+	counting.SetRestorer(m, m)
 	return m
 }
 
@@ -46,13 +47,13 @@ func idOf(c *store.Check) id       { return id{string(c.Key), c.Rule.ID()} }
 func markOf(c *store.Check) string { return fmt.Sprintf("%q %d %q", c.Key, c.Rule.ID(), c.Once) }
 
 // update reads the states of checks, calls change, and writes back what has changed.
-func (m *mapStore) update(checks []store.Check, change func(now int64, states []store.State)) {
+func (m *mapStore) update(checks []store.Check, change func(now int64, states []counting.State)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	states := make([]store.State, len(checks))
+	states := make([]counting.State, len(checks))
 	for i := range checks {
 		id := idOf(&checks[i])
-		states[i] = store.State{Bucket: m.buckets[id], Manual: m.manual[id], Penalty: m.penalties[id], Mark: m.marks[markOf(&checks[i])]}
+		states[i] = counting.State{Bucket: m.buckets[id], Manual: m.manual[id], Penalty: m.penalties[id], Mark: m.marks[markOf(&checks[i])]}
 	}
 	change(m.now(), states)
 	for i := range checks {
@@ -73,8 +74,8 @@ func (m *mapStore) update(checks []store.Check, change func(now int64, states []
 }
 
 // answer is update for the methods that have results.
-func (m *mapStore) answer(checks []store.Check, results []store.Result, change func(now int64, states []store.State)) error {
-	if err := store.ValidChecks(checks, results); err != nil {
+func (m *mapStore) answer(checks []store.Check, results []store.Result, change func(now int64, states []counting.State)) error {
+	if err := counting.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	m.update(checks, change)
@@ -82,9 +83,9 @@ func (m *mapStore) answer(checks []store.Check, results []store.Result, change f
 }
 
 func (m *mapStore) decide(checks []store.Check, results []store.Result, take bool) error {
-	return m.answer(checks, results, func(now int64, states []store.State) {
-		store.Decide(now, checks, states, take)
-		store.Answer(checks, states, results)
+	return m.answer(checks, results, func(now int64, states []counting.State) {
+		counting.Decide(now, checks, states, take)
+		counting.Answer(checks, states, results)
 	})
 }
 
@@ -97,47 +98,47 @@ func (m *mapStore) Peek(_ context.Context, checks []store.Check, results []store
 }
 
 func (m *mapStore) Charge(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.answer(checks, results, func(now int64, states []store.State) { store.Charge(now, checks, states, results) })
+	return m.answer(checks, results, func(now int64, states []counting.State) { counting.Charge(now, checks, states, results) })
 }
 
 func (m *mapStore) Refund(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.answer(checks, results, func(now int64, states []store.State) { store.Refund(now, checks, states, results) })
+	return m.answer(checks, results, func(now int64, states []counting.State) { counting.Refund(now, checks, states, results) })
 }
 
 func (m *mapStore) Renew(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.answer(checks, results, func(now int64, states []store.State) { store.Renew(now, checks, states, results) })
+	return m.answer(checks, results, func(now int64, states []counting.State) { counting.Renew(now, checks, states, results) })
 }
 
-// Restore makes the store a store.Restorer, for limits whose use is kept in a book.
-func (m *mapStore) Restore(_ context.Context, checks []store.Check, from []store.Restoration, results []store.Result) error {
-	if err := store.ValidRestore(checks, from, results); err != nil {
+// Restore makes the store a counting.Restorer, for limits whose use is kept in a book.
+func (m *mapStore) Restore(_ context.Context, checks []store.Check, from []counting.Restoration, results []store.Result) error {
+	if err := counting.ValidRestore(checks, from, results); err != nil {
 		return err
 	}
-	m.update(checks, func(now int64, states []store.State) { store.Restore(now, checks, from, states, results) })
+	m.update(checks, func(now int64, states []counting.State) { counting.Restore(now, checks, from, states, results) })
 	return nil
 }
 
 func (m *mapStore) Reset(_ context.Context, checks []store.Check) error {
-	if err := store.ValidReset(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
-	m.update(checks, func(_ int64, states []store.State) { store.Reset(checks, states) })
+	m.update(checks, func(_ int64, states []counting.State) { counting.Reset(checks, states) })
 	return nil
 }
 
 func (m *mapStore) Block(_ context.Context, checks []store.Check, d time.Duration) error {
-	if err := errors.Join(store.ValidBlocks(checks), store.ValidBlockTime(d)); err != nil {
+	if err := errors.Join(counting.ValidKeys(checks), store.ValidBlockTime(d)); err != nil {
 		return err
 	}
-	m.update(checks, func(now int64, states []store.State) { store.BlockKeys(now, checks, states, d) })
+	m.update(checks, func(now int64, states []counting.State) { counting.BlockKeys(now, checks, states, d) })
 	return nil
 }
 
 func (m *mapStore) Unblock(_ context.Context, checks []store.Check) error {
-	if err := store.ValidBlocks(checks); err != nil {
+	if err := counting.ValidKeys(checks); err != nil {
 		return err
 	}
-	m.update(checks, func(_ int64, states []store.State) { store.UnblockKeys(checks, states) })
+	m.update(checks, func(_ int64, states []counting.State) { counting.UnblockKeys(checks, states) })
 	return nil
 }
 
