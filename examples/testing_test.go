@@ -200,7 +200,7 @@ func TestTheShopWithoutItsLimits(t *testing.T) {
 func TestAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		policy core.OutageAction
+		action core.OutageAction
 		want   []int
 	}{
 		{core.Local, []int{200, 200, 429}}, // a bucket in this process
@@ -208,12 +208,12 @@ func TestAnOutage(t *testing.T) {
 		{core.Deny, []int{503, 503, 503}},
 	} {
 		store := weblimittest.New(t)
-		limit := core.PerHour(2).By(keyfuncs.ClientIP()).Named("client").OnOutage(tt.policy)
+		limit := core.PerHour(2).By(keyfuncs.ClientIP()).Named("client").OnOutage(tt.action)
 		app := nethttp.Limit(store, limit)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		store.Fail()
 		for i, want := range tt.want {
 			if w := send(app, "GET", "/", "192.0.2.1"); w.Code != want {
-				t.Errorf("policy %v, request %d: %d, want %d", tt.policy, i+1, w.Code, want)
+				t.Errorf("action %v, request %d: %d, want %d", tt.action, i+1, w.Code, want)
 			}
 		}
 		store.Recover()
