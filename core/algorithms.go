@@ -2,6 +2,18 @@ package core
 
 import "github.com/weblimit/weblimit/core/store"
 
+// algorithmWords are the algorithms that the text of a limit names: by a word, behind which a second one may stand.
+var algorithmWords = []struct {
+	word, second string
+	algorithm    store.Algorithm
+	choose       func(Limit) Limit
+}{
+	{"fixed", "window", store.FixedWindow, Limit.FixedWindow},
+	{"sliding", "window", store.SlidingWindow, Limit.SlidingWindow},
+	{"log", "", store.SlidingLog, Limit.SlidingLog},
+	{"bucket", "", store.TokenBucket, Limit.TokenBucket},
+}
+
 // choose sets the algorithm. A limit for which two were chosen is an error when it is used.
 func (n *numbers) choose(a store.Algorithm) {
 	if n.chosen != 0 && n.chosen != a {

@@ -3,14 +3,23 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/internal/spelling"
 )
 
-// optionNames are the words that options begin with.
-var optionNames = []string{"burst", "fixed", "sliding", "log", "bucket", "token", "leaky", "jitter", "wait", "lease", "soft", "from"}
+// algorithmNames are the words that algorithms begin with, and optionNames those of all options.
+var (
+	algorithmNames = func() (names []string) {
+		for _, a := range algorithmWords {
+			names = append(names, a.word)
+		}
+		return append(names, "token", "leaky")
+	}()
+	optionNames = append(append([]string{"burst"}, algorithmNames...), "jitter", "wait", "lease", "soft", "from")
+)
 
 // option reads one option and applies it.
 func (p *limitParser) option(l Limit) (Limit, error) {
@@ -24,9 +33,10 @@ func (p *limitParser) option(l Limit) (Limit, error) {
 	var err error
 	var n int64
 	var d time.Duration
-	switch name {
-	case "fixed", "sliding", "log", "bucket", "token", "leaky":
+	if slices.Contains(algorithmNames, name) {
 		return p.algorithm(l, name)
+	}
+	switch name {
 	case "burst":
 		n, err = p.value(name, `burst needs how many units, as in "burst 20"`)
 		l = l.Burst(n)
@@ -64,27 +74,28 @@ func (p *limitParser) algorithm(l Limit, name string) (Limit, error) {
 		return l, fmt.Errorf("a limit has one algorithm, got a second, %q", name)
 	}
 	switch name {
-	case "fixed":
-		p.secondWord("window")
-		return l.FixedWindow(), nil
-	case "sliding":
-		if p.secondWord("log") {
-			return l.SlidingLog(), nil
-		}
-		p.secondWord("window")
-		return l.SlidingWindow(), nil
-	case "log":
-		return l.SlidingLog(), nil
 	case "leaky":
 		p.secondWord("bucket")
 		d, err := p.time("wait", `leaky needs the longest wait, as in "leaky 1s"`)
 		return l.LeakyBucket(d), err
 	case "token":
-		if !p.secondWord("bucket") {
+		if name = "bucket"; !p.secondWord(name) {
 			return l, errors.New(`expected "token bucket"`)
 		}
+	case "sliding":
+		if p.secondWord("log") {
+			name = "log"
+		}
 	}
-	return l.TokenBucket(), nil
+	for _, a := range algorithmWords {
+		if a.word == name {
+			if a.second != "" {
+				p.secondWord(a.second)
+			}
+			l = a.choose(l)
+		}
+	}
+	return l, nil
 }
 
 // inCalendar makes the limit one of calendar days or months if it has a time zone.
@@ -116,7 +127,7 @@ func (p *limitParser) timeZone() error {
 		return fmt.Errorf("unknown option %q; did you mean %q?", name, like)
 	}
 	if p.unit != "day" && p.unit != "month" {
-		return fmt.Errorf("unknown option %q, expected burst, fixed, sliding, log, leaky, jitter, wait, lease or soft", name)
+		return fmt.Errorf("unknown option %q, expected one of %s", name, strings.Join(optionNames, ", "))
 	}
 	if err := p.once("time zone"); err != nil {
 		return err

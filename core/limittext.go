@@ -29,18 +29,10 @@ func (l Limit) String() string {
 	if n.hasBurst && (!leaky || n.Burst != 1) {
 		b = strconv.AppendInt(append(b, " burst "...), n.Burst, 10)
 	}
-	switch n.chosen {
-	case store.TokenBucket:
-		if !leaky {
-			b = append(b, " bucket"...)
+	for _, a := range algorithmWords { // a calendar and slots are chosen by their constructors
+		if a.algorithm == n.chosen && !leaky {
+			b = append(append(b, ' '), a.word...)
 		}
-	case store.FixedWindow:
-		b = append(b, " fixed"...)
-	case store.SlidingWindow:
-		b = append(b, " sliding"...)
-	case store.SlidingLog:
-		b = append(b, " log"...)
-	case store.Calendar, store.Concurrency: // chosen by their constructors
 	}
 	if n.Jitter {
 		b = append(b, " jitter"...)

@@ -1,7 +1,9 @@
 package service
 
 import (
+	"bytes"
 	"encoding/json"
+	"flag"
 	"maps"
 	"os"
 	"slices"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/must"
 )
+
+var update = flag.Bool("update", false, "write the copy of openapi.json in docs instead of comparing it")
 
 // Each path of the API is in its description and in the page for people, and the description has no others.
 func TestEveryCallIsDescribed(t *testing.T) {
@@ -22,6 +26,13 @@ func TestEveryCallIsDescribed(t *testing.T) {
 	slices.Sort(all)
 	if got := slices.Sorted(maps.Keys(described.Paths)); !slices.Equal(got, all) {
 		t.Errorf("openapi.json describes %q, and the service has %q", got, all)
+	}
+	const published = "../docs/service.openapi.json"
+	if *update {
+		must.OK(t, os.WriteFile(published, openAPI, 0o600))
+	}
+	if !bytes.Equal(must.Get(os.ReadFile(published))(t), openAPI) {
+		t.Errorf("%s is not a copy of openapi.json; go test ./service -run EveryCall -update writes it", published)
 	}
 	page := string(must.Get(os.ReadFile("../docs/service/http.md"))(t))
 	for path := range calls {

@@ -142,7 +142,7 @@ var quotas = []scenario{
 		}
 		e.denied("beyond it", s.get("/"))
 	}},
-	{"a reserved share is for requests of its condition", func(e *env) {
+	{"a share that is kept free is for requests of its condition", func(e *env) {
 		s := e.serve(App{
 			Layers: e.layer(core.PerDay(4).FixedWindow().By(keyfuncs.Everyone()).Named("service").KeepFree(0.5, keyfuncs.Methods(http.MethodPost))),
 			Routes: posts,

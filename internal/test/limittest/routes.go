@@ -217,7 +217,7 @@ var routes = []scenario{
 			}
 		}, core.Config{Limits: []core.Limit{core.PerDay(5).By(keyfuncs.Route())}})
 	}},
-	{"those whose route is not known have no reserved share", func(e *env) {
+	{"those whose route is not known have no share that is kept free", func(e *env) {
 		e.inPlaces(func(s *site, c *counted, known bool) {
 			for range 20 {
 				s.get("/healthz")
