@@ -49,7 +49,7 @@ import (
 // "0/minute", is an error, too. Text of more than 256 bytes is refused.
 func ParseLimit(s string) (Limit, error) {
 	if len(s) > maxLimitText {
-		return Limit{}, fmt.Errorf("weblimit: ParseLimit: a limit has at most %d bytes, got %d that begin with %q", maxLimitText, len(s), s[:32])
+		return Limit{}, &store.ConfigError{Path: "ParseLimit", Err: fmt.Errorf("a limit has at most %d bytes, got %d that begin with %q", maxLimitText, len(s), s[:32])}
 	}
 	p := limitParser{rest: s}
 	l, err := p.limit()
@@ -60,7 +60,7 @@ func ParseLimit(s string) (Limit, error) {
 		if of := (*store.ConfigError)(nil); errors.As(err, &of) { // that of a limit, which has no name here
 			err = of.Err
 		}
-		return Limit{}, &store.ConfigError{Path: fmt.Sprintf("ParseLimit: %q", s), Err: err}
+		return Limit{}, &store.ConfigError{Path: "ParseLimit", Err: &store.ConfigError{Path: fmt.Sprintf("%q", s), Err: err}}
 	}
 	return l, nil
 }

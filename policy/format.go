@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"time"
@@ -28,7 +29,10 @@ var (
 	}
 	limitText = &text{what: "a limit such as 100/minute", measure: true, valid: func(s string) error {
 		_, err := core.ParseLimit(s)
-		return unparsed(err)
+		if of := (*store.ConfigError)(nil); errors.As(err, &of) {
+			return of.Err // a file does not call ParseLimit
+		}
+		return err
 	}}
 )
 

@@ -58,15 +58,3 @@ var inWords = strings.NewReplacer(
 	", or use Matches if that is meant", "", "HopCount does", "hops do", "Config.", "",
 	"Challenge", "challenge", "leave out Status", "leave out status",
 )
-
-// unparsed is an error of core.ParseLimit without its prefix.
-func unparsed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return plainError(strings.TrimPrefix(store.Reason(err), "ParseLimit: "))
-}
-
-type plainError string
-
-func (e plainError) Error() string { return string(e) }

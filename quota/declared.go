@@ -3,9 +3,8 @@ package quota
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -92,8 +91,12 @@ func (b *Book) Limits() []Limit {
 
 // whyUnknown says why an attached book can't ask the store about a limit.
 func (b *Book) whyUnknown(limit string) string {
-	if err := b.attached[limit].Err; err != nil {
-		return strings.TrimPrefix(err.Error(), fmt.Sprintf("weblimit: quota: limit %q: ", limit))
+	err := b.attached[limit].Err
+	if of := (*store.ConfigError)(nil); errors.As(err, &of) {
+		err = of.Err // the difference says which limit
+	}
+	if err != nil {
+		return store.Reason(err)
 	}
 	return "no process of this version has declared the limit"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 type (
@@ -77,13 +78,11 @@ func run(ctx context.Context, args []string, s streams) int {
 	return exitError
 }
 
-// oneLine returns an error's text on one line, and without the names of this project that packages of
-// it begin theirs with.
+// oneLine returns an error's text on one line.
 func oneLine(err error) string {
 	var lines []string
-	for line := range strings.Lines(err.Error()) {
-		line = strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(line), "weblimit: "), ": weblimit: ", ": ")
-		if line != "" {
+	for line := range strings.Lines(store.Reason(err)) {
+		if line = strings.TrimSpace(line); line != "" {
 			lines = append(lines, line)
 		}
 	}

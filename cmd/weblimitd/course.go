@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // oneSignal is the time within which two signals are one: some send it to the process and to its group.
@@ -59,7 +60,7 @@ func (c *course) run(ctx context.Context, signals <-chan os.Signal) error {
 		case failed := <-c.failed:
 			if c.drained == nil { // the drain ends all listeners by itself
 				c.err = failed
-				c.log.Error("weblimitd: " + failed.Error())
+				c.log.Error("weblimitd: " + store.Reason(failed))
 				c.drain(ctx, 0)
 			}
 		case ended := <-c.drained:

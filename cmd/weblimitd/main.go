@@ -25,6 +25,7 @@ import (
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Exit codes.
@@ -150,8 +151,8 @@ func (o *options) serve(out, logs io.Writer) error {
 
 // fails prints an error, each line of which begins with the program's name.
 func fails(w io.Writer, code int, err error) int {
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		_, _ = fmt.Fprintln(w, "weblimitd: "+strings.TrimPrefix(line, "weblimit: "))
+	for line := range strings.SplitSeq(store.Reason(err), "\n") {
+		_, _ = fmt.Fprintln(w, "weblimitd: "+line)
 	}
 	return code
 }

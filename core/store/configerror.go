@@ -26,5 +26,9 @@ func AtLimit(name string, err error) error {
 	return &ConfigError{Path: fmt.Sprintf("limit %q", name), Err: err}
 }
 
-// Reason returns the text of an error of this project without the project's name, to be said within another text.
-func Reason(err error) string { return strings.TrimPrefix(err.Error(), project) }
+// Reason returns the text of an error of this project without the project's name, to be said within another text, or after
+// the name of a program. Errors that were joined, and those in other texts, lose it, too.
+func Reason(err error) string { return strings.TrimPrefix(within.Replace(err.Error()), project) }
+
+// within removes the project's name from errors within an error.
+var within = strings.NewReplacer("\n"+project, "\n", ": "+project, ": ")

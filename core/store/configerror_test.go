@@ -18,6 +18,8 @@ func TestConfigErrorsNest(t *testing.T) {
 	check.Equal(t, "a limit", limit.Error(), `weblimit: limit "api": keyfuncs.Header: no name`)
 	check.Equal(t, "nested", outer.Error(), `start: weblimit: Config.Fallback: limit "api": keyfuncs.Header: no name`)
 	check.Equal(t, "the reason", store.Reason(limit), `limit "api": keyfuncs.Header: no name`)
+	all := errors.Join(fmt.Errorf("weblimit: quota: %w", limit), cause)
+	check.Equal(t, "the reason of several", store.Reason(all), "quota: limit \"api\": keyfuncs.Header: no name\nkeyfuncs.Header: no name")
 	var of *store.ConfigError
 	if !errors.As(outer, &of) || of.Path != "Config.Fallback" || !errors.Is(outer, cause) {
 		t.Errorf("%#v", of)

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -68,12 +69,12 @@ func (r *Rules) Register(d store.Declaration) error {
 			r.others.Store(rule.Name, nil)
 		}
 		if slices.Contains(r.only, rule.Name) {
-			return fmt.Errorf("weblimit: limit %q: Config.Limits of the book has it, which keeps calendar limits only: it is a %v", rule.Name, rule.Algorithm)
+			return store.AtLimit(rule.Name, fmt.Errorf("Config.Limits of the book has it, which keeps calendar limits only: it is a %v", rule.Algorithm))
 		}
 		return nil
 	}
 	if d.On.Root() == d.On { // and not on that of a book: several can be over one store, as in tests of several processes
-		return fmt.Errorf("weblimit: limit %q: its limiter is on the store under a book, where nothing is billed: give it book.Store(); if the book is not to keep this limit, name those that it keeps in quota.Config.Limits", rule.Name)
+		return store.AtLimit(rule.Name, errors.New("its limiter is on the store under a book, where nothing is billed: give it book.Store(); if the book is not to keep this limit, name those that it keeps in quota.Config.Limits"))
 	}
 	if _, err := counting.LedgerOf(&rule); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,17 +42,20 @@ func offsets(zone *time.Location) (january, july int) {
 // Rule returns the rule that was declared. It fails if this machine can't tell when its periods
 // begin.
 func (d *Declaration) Rule() (store.Rule, error) {
+	var r store.Rule
 	zone, err := d.location()
-	if err != nil {
-		return store.Rule{}, err
+	if err == nil {
+		r, err = store.NewRule(d.Name, store.Numbers{
+			Algorithm: store.Calendar, Quota: d.Quota, Soft: d.Soft, Calendar: store.Period{Unit: d.Unit, Day: d.Day, Location: zone},
+		})
 	}
-	r, err := store.NewRule(d.Name, store.Numbers{
-		Algorithm: store.Calendar, Quota: d.Quota, Soft: d.Soft, Calendar: store.Period{Unit: d.Unit, Day: d.Day, Location: zone},
-	})
 	if err == nil && r.Integers.Unit != d.Period {
-		err = fmt.Errorf("weblimit: quota: limit %q: the time zone %q is another one on this machine", d.Name, d.Zone)
+		err = fmt.Errorf("the time zone %q is another one on this machine", d.Zone)
 	}
-	return r, err
+	if err != nil {
+		return store.Rule{}, &store.ConfigError{Path: fmt.Sprintf("quota: limit %q", d.Name), Err: err}
+	}
+	return r, nil
 }
 
 // location returns the time zone of a declaration.
@@ -64,11 +68,11 @@ func (d *Declaration) location() (*time.Location, error) {
 	}
 	switch {
 	case d.Zone == "Local":
-		return nil, fmt.Errorf("weblimit: quota: limit %q: its periods are in the local time of the machines that it runs on, which is another here: set TZ", d.Name)
+		return nil, errors.New("its periods are in the local time of the machines that it runs on, which is another here: set TZ")
 	case d.January == d.July: // made by time.FixedZone
 		return time.FixedZone(d.Zone, d.January), nil
 	case err != nil:
-		return nil, fmt.Errorf("weblimit: quota: limit %q: this machine does not know the time zone of its periods, %q", d.Name, d.Zone)
+		return nil, fmt.Errorf("this machine does not know the time zone of its periods, %q", d.Zone)
 	}
-	return nil, fmt.Errorf("weblimit: quota: limit %q: the time zone of its periods, %q, is another one on this machine", d.Name, d.Zone)
+	return nil, fmt.Errorf("the time zone of its periods, %q, is another one on this machine", d.Zone)
 }
