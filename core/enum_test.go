@@ -25,7 +25,7 @@ func TestLogsHaveWordsInJSON(t *testing.T) {
 		"NearLimit":            core.NearLimit,
 		"Draft11|XRateLimit":   core.XRateLimit | core.Draft11,
 		"Draft03|Headers(128)": core.Draft03 | 128,
-		"breaker opened":       core.EventBreakerOpened,
+		"breaker opened":       store.EventBreakerOpened,
 		"token bucket":         store.TokenBucket,
 		"month":                store.CalendarMonth,
 		"unknown":              keyfuncs.Unknown,

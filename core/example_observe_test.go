@@ -35,7 +35,7 @@ func (c *counts) Decided(_ context.Context, o *core.Observation) {
 }
 
 // StoreEvent implements core.Observer.
-func (c *counts) StoreEvent(e core.Event) { c.add("store: " + e.Kind.String()) }
+func (c *counts) StoreEvent(e core.Event) { c.add("store: " + string(e.Kind)) }
 
 // Decisions are counted by limit and reason, and what a limit in shadow mode would have
 // denied.

@@ -60,7 +60,7 @@ func (s *refusing) settles(_ context.Context, call string, checks []core.Check) 
 func heardBy(s *refusing) *[]core.Event {
 	var lost []core.Event
 	s.OnEvent(func(e core.Event) {
-		if e.Kind == core.EventSettlementsLost {
+		if e.Kind == store.EventSettlementsLost {
 			lost = append(lost, e)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -39,7 +40,7 @@ type recorder struct {
 	limiters    []*core.Limiter   // Guarded by mu.
 	decisions   []observed        // Guarded by mu.
 	settlements []core.Settlement // Guarded by mu.
-	events      []core.EventKind  // Guarded by mu.
+	events      []store.EventKind // Guarded by mu.
 }
 
 func (r *recorder) Attached(l *core.Limiter) {
@@ -336,16 +337,16 @@ func TestObserversKnowTheirLimiters(t *testing.T) {
 // An observer hears of an event of the store once, however many limiters it has.
 func TestStoreEventsAreObservedOnce(t *testing.T) {
 	t.Parallel()
-	store, one, other := newFlaky(true), new(recorder), new(recorder)
+	tested, one, other := newFlaky(true), new(recorder), new(recorder)
 	limiters := []*core.Limiter{
-		newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("a")}, Observe: one}),
-		newLimiter(t, core.Config{Store: struct{ core.Store }{store}, Limits: []core.Limit{everyone(1).Named("b")}, Observe: core.Observers(one, nil, other)}),
-		newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("c")}}),
+		newLimiter(t, core.Config{Store: tested, Limits: []core.Limit{everyone(1).Named("a")}, Observe: one}),
+		newLimiter(t, core.Config{Store: struct{ core.Store }{tested}, Limits: []core.Limit{everyone(1).Named("b")}, Observe: core.Observers(one, nil, other)}),
+		newLimiter(t, core.Config{Store: tested, Limits: []core.Limit{everyone(1).Named("c")}}),
 	}
 	for _, l := range limiters {
 		l.AllowKey(t.Context(), "k", 1)
 	}
-	want := []core.EventKind{core.EventOutageBegan, core.EventStoreError}
+	want := []store.EventKind{store.EventOutageBegan, store.EventStoreError}
 	check.Slices(t, "heard by one", one.events, want)
 	check.Slices(t, "heard by the other", other.events, want)
 	check.Equal(t, "decisions of the two", [2]int{len(one.decisions), len(other.decisions)}, [2]int{2, 1})

@@ -37,21 +37,5 @@ type Block = store.Block
 // Blocked is a client that a limit blocks; see [Limiter.Blocks].
 type Blocked = store.Blocked
 
-// Event is a change in a store's health. OnEvent of the store and [Observer] report events.
+// Event is a change in a store's health. OnEvent of the store and [Observer] report events. Package store has their kinds.
 type Event = store.Event
-
-// EventKind is what happened to a store.
-type EventKind = store.EventKind
-
-// The kinds of events.
-const (
-	EventStoreError    = store.EventStoreError
-	EventBreakerOpened = store.EventBreakerOpened
-	EventBreakerClosed = store.EventBreakerClosed
-	EventOutageBegan   = store.EventOutageBegan
-	EventOutageEnded   = store.EventOutageEnded
-
-	EventSettlementsLost = store.EventSettlementsLost
-	EventInvalidationOff = store.EventInvalidationOff
-	EventInvalidationOn  = store.EventInvalidationOn
-)

@@ -44,7 +44,7 @@ func docsBypass(store core.Store, limits []core.Limit, monitoring, partner strin
 
 func docsOutage(store *redisstore.Store, secondRedis *redis.Client, metrics func(kind, class, node string)) (*core.Limiter, error) {
 	store.OnEvent(func(e core.Event) {
-		metrics(e.Kind.String(), string(e.Class), e.Node)
+		metrics(string(e.Kind), string(e.Class), e.Node)
 	})
 	limiter, err := core.New(core.Config{
 		Store:    store,

@@ -34,8 +34,8 @@ type health struct {
 // The kinds of events of a quota.Book that change what the page shows. This module does not import it; a test in
 // internal/test/documents compares them.
 const (
-	ledgerOut  core.EventKind = "ledger out"
-	ledgerBack core.EventKind = "ledger back"
+	ledgerOut  store.EventKind = "ledger out"
+	ledgerBack store.EventKind = "ledger back"
 )
 
 // note keeps an event. It is called within requests, so it only takes notes. An error's text stays out:
@@ -48,18 +48,18 @@ func (h *health) note(e core.Event) {
 		h.events = slices.Delete(h.events, 0, 1)
 	}
 	h.events = append(h.events, pageapi.Event{
-		At: now, Kind: e.Kind.String(), Class: string(e.Class), Node: e.Node, Count: e.Count, DurationMS: e.Duration.Milliseconds(),
+		At: now, Kind: string(e.Kind), Class: string(e.Class), Node: e.Node, Count: e.Count, DurationMS: e.Duration.Milliseconds(),
 	})
 	switch e.Kind {
-	case core.EventOutageBegan:
+	case store.EventOutageBegan:
 		h.outage = &pageapi.Outage{Since: now, Class: string(e.Class), Node: e.Node}
-	case core.EventOutageEnded:
+	case store.EventOutageEnded:
 		h.end(&e, now)
 	case ledgerOut:
 		h.ledger = &pageapi.Outage{Since: now, Class: string(e.Class)}
 	case ledgerBack:
 		h.ledger = nil
-	case core.EventStoreError, core.EventBreakerOpened, core.EventBreakerClosed:
+	case store.EventStoreError, store.EventBreakerOpened, store.EventBreakerClosed:
 	default:
 		return // the node is none: it names a channel or an export
 	}
@@ -68,13 +68,13 @@ func (h *health) note(e core.Event) {
 		return
 	}
 	switch e.Kind {
-	case core.EventStoreError:
+	case store.EventStoreError:
 		node.Errors += e.Count
 		node.Class, node.LastErrorAt = string(e.Class), now
-	case core.EventBreakerOpened:
+	case store.EventBreakerOpened:
 		node.Breaker, node.Since = "open", now
 		node.Class, node.LastErrorAt = string(e.Class), now
-	case core.EventBreakerClosed:
+	case store.EventBreakerClosed:
 		node.Breaker, node.Since = "closed", now
 	}
 }
@@ -93,8 +93,8 @@ func (h *health) end(e *core.Event, now time.Time) {
 	// One event stands for all of them: the list would show nothing else.
 	kept := h.events[:len(h.events)-1]
 	for i := len(kept) - 1; i >= 0; i-- {
-		began, same := kept[i].Kind == core.EventOutageBegan.String(), kept[i].Class == string(store.ClassTimeout)
-		if began || same && kept[i].Kind == core.EventStoreError.String() {
+		began, same := kept[i].Kind == string(store.EventOutageBegan), kept[i].Class == string(store.ClassTimeout)
+		if began || same && kept[i].Kind == string(store.EventStoreError) {
 			kept = slices.Delete(kept, i, i+1)
 		}
 		if began {

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/inspect"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/exchange"
@@ -83,9 +84,9 @@ func TestThePageShowsTheHealthOfAllInstances(t *testing.T) {
 		}
 		const soon = 3 * time.Second // the others have published, and the page is made again
 		want(soon, "[{one ok  []} {other ok  []}] []", "ok")
-		other.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: "timeout", Node: "redis-2:6379"})
+		other.StoreEvent(core.Event{Kind: store.EventBreakerOpened, Class: "timeout", Node: "redis-2:6379"})
 		want(soon, "[{one ok  []} {other degraded  [{redis-2:6379 timeout}]}] []", "ok")
-		other.StoreEvent(core.Event{Kind: core.EventOutageBegan, Class: "READONLY"})
+		other.StoreEvent(core.Event{Kind: store.EventOutageBegan, Class: "READONLY"})
 		want(soon, "[{one ok  []} {other outage READONLY [{redis-2:6379 timeout}]}] []", "ok")
 		other.Close()
 		want(time.Minute, "[{one ok  []}] [{other}]", "ok")

@@ -47,7 +47,7 @@ func TestKeptLimitsAreNotReset(t *testing.T) {
 func TestHealthOfABook(t *testing.T) {
 	t.Parallel()
 	in := start(t, memstore.New())
-	report := func(kind core.EventKind, node string) {
+	report := func(kind store.EventKind, node string) {
 		in.store.Registry().Report(core.Event{Kind: kind, Node: node, Count: 1})
 	}
 	type health struct {

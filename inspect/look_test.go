@@ -123,9 +123,9 @@ func TestWhileTheStoreIsOutTheLastDenialIsStillExplained(t *testing.T) {
 	for range 7 {
 		in.request("mallory")
 	}
-	s.Registry().Report(core.Event{Kind: core.EventOutageBegan, Class: store.ClassTimeout, Node: "10.0.0.1:6379", Err: fmt.Errorf("key user:secret")})
-	s.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Class: store.ClassTimeout, Node: "10.0.0.1:6379"})
-	s.Registry().Report(core.Event{Kind: core.EventStoreError, Class: store.ClassTimeout, Node: "10.0.0.2:6379", Count: 3})
+	s.Registry().Report(core.Event{Kind: store.EventOutageBegan, Class: store.ClassTimeout, Node: "10.0.0.1:6379", Err: fmt.Errorf("key user:secret")})
+	s.Registry().Report(core.Event{Kind: store.EventBreakerOpened, Class: store.ClassTimeout, Node: "10.0.0.1:6379"})
+	s.Registry().Report(core.Event{Kind: store.EventStoreError, Class: store.ClassTimeout, Node: "10.0.0.2:6379", Count: 3})
 	var e explanation
 	in.must(t, "POST", "api/v1/explain", `{"query":"mallory"}`, &e)
 	k := e.Keys[0]
@@ -139,10 +139,10 @@ func TestWhileTheStoreIsOutTheLastDenialIsStillExplained(t *testing.T) {
 	if _, text := in.call(t, "GET", "api/v1/health", ""); strings.Contains(text, "secret") {
 		t.Errorf("an error's text is shown: %s", text)
 	}
-	s.Registry().Report(core.Event{Kind: core.EventBreakerClosed, Node: "10.0.0.1:6379"})
+	s.Registry().Report(core.Event{Kind: store.EventBreakerClosed, Node: "10.0.0.1:6379"})
 	h := in.health(t)
 	check.All(t, "the store after the breaker has closed", []any{h.State, h.Nodes[0].Breaker}, "outage", "closed")
-	s.Registry().Report(core.Event{Kind: core.EventOutageEnded, Duration: time.Second})
+	s.Registry().Report(core.Event{Kind: store.EventOutageEnded, Duration: time.Second})
 	h = in.health(t)
 	check.All(t, "the store after the outage", []any{h.State, h.Outage == nil}, "ok", true)
 }
@@ -155,10 +155,10 @@ func TestOutagesAndSlownessAreSummedUp(t *testing.T) {
 		s := memstore.New()
 		in := start(t, s)
 		hear := func(class store.Class, errors int64, lasted time.Duration) {
-			s.Registry().Report(core.Event{Kind: core.EventOutageBegan, Class: class, Node: "redis:6379"})
-			s.Registry().Report(core.Event{Kind: core.EventStoreError, Class: class, Node: "redis:6379", Count: 1})
+			s.Registry().Report(core.Event{Kind: store.EventOutageBegan, Class: class, Node: "redis:6379"})
+			s.Registry().Report(core.Event{Kind: store.EventStoreError, Class: class, Node: "redis:6379", Count: 1})
 			time.Sleep(lasted)
-			s.Registry().Report(core.Event{Kind: core.EventOutageEnded, Class: class, Count: errors, Duration: lasted})
+			s.Registry().Report(core.Event{Kind: store.EventOutageEnded, Class: class, Count: errors, Duration: lasted})
 		}
 		hear(store.ClassReadOnly, 1, 5*time.Second)
 		for range 126 {

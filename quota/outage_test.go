@@ -27,11 +27,11 @@ import (
 // events collects what a store reports.
 type events struct {
 	mu   sync.Mutex
-	seen map[core.EventKind]int64
+	seen map[store.EventKind]int64
 }
 
 func (e *events) on(s *memstore.Store) {
-	e.seen = make(map[core.EventKind]int64)
+	e.seen = make(map[store.EventKind]int64)
 	s.OnEvent(func(event core.Event) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -39,7 +39,7 @@ func (e *events) on(s *memstore.Store) {
 	})
 }
 
-func (e *events) count(kind core.EventKind) int64 {
+func (e *events) count(kind store.EventKind) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.seen[kind]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // How often the store is asked whether it answers, and how long it may take.
@@ -56,9 +57,9 @@ const aliveFor = 30 * time.Second
 // note hears of the store's events. It is called within requests, so it only takes notes.
 func (h *health) note(e core.Event) {
 	switch e.Kind {
-	case core.EventOutageBegan:
+	case store.EventOutageBegan:
 		h.update(func() { h.outages++ })
-	case core.EventOutageEnded:
+	case store.EventOutageEnded:
 		h.update(func() { h.outages = max(0, h.outages-1) })
 	}
 }

@@ -180,7 +180,7 @@ func (s *Store) followRedirections(ctx context.Context, n *node, j *job, err err
 				break
 			}
 			asking = false
-		} else if !moved && (n == nil || classOf(err) != store.ClassTryAgain || !pause(ctx, 2*time.Millisecond)) {
+		} else if !moved && (n == nil || classOf(err) != ClassTryAgain || !pause(ctx, 2*time.Millisecond)) {
 			break
 		}
 		j.again(asking)

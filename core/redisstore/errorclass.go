@@ -15,25 +15,36 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
+// The classes of errors that only Redis raises, beside those of package store. The last two say that an operator has to
+// act: Redis will never decide as it is set up.
+const (
+	ClassMasterDown  store.Class = "MASTERDOWN"  // a replica that has lost its master
+	ClassClusterDown store.Class = "CLUSTERDOWN" // the slot has no master
+	ClassMoved       store.Class = "MOVED"       // the slot moves faster than the client can follow
+	ClassTryAgain    store.Class = "TRYAGAIN"    // the keys of one request are on two nodes while a slot moves
+	ClassType        store.Class = "WRONGTYPE"   // a key holds a value of another application
+	ClassSlots       store.Class = "CROSSSLOT"   // a client for a single server talks to a Cluster
+)
+
 // classOfCode are the codes that Redis's error replies begin with.
 var classOfCode = map[string]store.Class{
 	"READONLY":    store.ClassReadOnly,
 	"LOADING":     store.ClassLoading,
-	"MASTERDOWN":  store.ClassMasterDown,
-	"CLUSTERDOWN": store.ClassClusterDown,
+	"MASTERDOWN":  ClassMasterDown,
+	"CLUSTERDOWN": ClassClusterDown,
 	"BUSY":        store.ClassBusy,
 	"OOM":         store.ClassMemory,
 	"MISCONF":     store.ClassDisk,
 	"NOREPLICAS":  store.ClassDisk,
-	"MOVED":       store.ClassMoved,
-	"ASK":         store.ClassMoved,
-	"TRYAGAIN":    store.ClassTryAgain,
+	"MOVED":       ClassMoved,
+	"ASK":         ClassMoved,
+	"TRYAGAIN":    ClassTryAgain,
 	"NOPERM":      store.ClassPermission,
 	"NOAUTH":      store.ClassLogin,
 	"WRONGPASS":   store.ClassLogin,
-	"WRONGTYPE":   store.ClassType,
+	"WRONGTYPE":   ClassType,
 	"WEBLIMIT":    store.ClassValue,
-	"CROSSSLOT":   store.ClassSlots,
+	"CROSSSLOT":   ClassSlots,
 }
 
 // classOf returns the class of an error of go-redis or Redis.
@@ -117,7 +128,7 @@ func keyless(err error) error {
 // about the health of the node.
 func isAboutKey(class store.Class) bool {
 	switch class {
-	case store.ClassType, store.ClassValue, store.ClassSlots, store.ClassMoved, store.ClassTryAgain:
+	case ClassType, store.ClassValue, ClassSlots, ClassMoved, ClassTryAgain:
 		return true
 	}
 	return false

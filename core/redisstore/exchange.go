@@ -215,7 +215,7 @@ func (e *Exchange) do(ctx context.Context, newCmd func(context.Context) redis.Cm
 		n, err = e.store.route.follow(ctx, n, to)
 	}
 	if err == nil {
-		err = &store.Error{Class: store.ClassMoved}
+		err = &store.Error{Class: ClassMoved}
 	}
 	return nil, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/draining"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -124,19 +125,19 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
 	var refund sync.Mutex // held while nothing may be sent
-	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
-	store.Undergo(func(context.Context) error {
+	tested := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
+	tested.Undergo(func(context.Context) error {
 		refund.Lock()
 		refund.Unlock() //nolint:staticcheck // SA2001: it is a gate
 		return nil
 	})
 	var lost atomic.Int64
-	store.OnEvent(func(e core.Event) {
-		if e.Kind == core.EventSettlementsLost {
+	tested.OnEvent(func(e core.Event) {
+		if e.Kind == store.EventSettlementsLost {
 			lost.Add(e.Count)
 		}
 	})
-	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(10).Named("calls").RefundOn(core.Failures)}}))
+	l := core.Must(core.New(core.Config{Store: tested, Timeout: time.Minute, Limits: []core.Limit{quota(10).Named("calls").RefundOn(core.Failures)}}))
 	first, second := l.AllowKey(t.Context(), "k", 1), l.AllowKey(t.Context(), "k", 1)
 	proxy.DropRequests(1)
 	refund.Lock()
@@ -176,17 +177,17 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 		refuses.Store(on)
 		proxy.Refuse(on)
 	}
-	store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
+	tested := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
 	var opened, lost atomic.Int64
-	store.OnEvent(func(e core.Event) {
+	tested.OnEvent(func(e core.Event) {
 		switch e.Kind {
-		case core.EventBreakerOpened:
+		case store.EventBreakerOpened:
 			opened.Add(1)
-		case core.EventSettlementsLost:
+		case store.EventSettlementsLost:
 			lost.Add(e.Count)
 		}
 	})
-	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{
+	l := core.Must(core.New(core.Config{Store: tested, Timeout: time.Minute, Limits: []core.Limit{
 		core.PerBillingMonth(1000, farDay(), time.UTC).By(keyfuncs.Everyone()).Named("tokens").Estimate(500).OnOutage(core.Deny),
 		core.Concurrent(1).By(keyfuncs.Everyone()).Named("streams").OnOutage(core.Deny),
 		core.PerCalendarDay(9, farMidnight()).By(keyfuncs.Everyone()).Named("failures").RefundOn(core.Failures).OnOutage(core.Deny),

@@ -48,9 +48,9 @@ func (j *job) isUndone() bool {
 // script.
 func neverRuns(err error) bool {
 	switch classOf(err) {
-	case store.ClassOpen, store.ClassOverload, store.ClassMoved, store.ClassTryAgain, store.ClassClusterDown:
+	case store.ClassOpen, store.ClassOverload, ClassMoved, ClassTryAgain, ClassClusterDown:
 		return true
-	case store.ClassReadOnly, store.ClassLoading, store.ClassMasterDown, store.ClassBusy, store.ClassMemory, store.ClassDisk:
+	case store.ClassReadOnly, store.ClassLoading, ClassMasterDown, store.ClassBusy, store.ClassMemory, store.ClassDisk:
 		return true
 	}
 	var network *net.OpError

@@ -10,7 +10,7 @@ import (
 // few classes, and none contains data of a request.
 type Class string
 
-// The classes of errors.
+// The classes of errors. Those of one kind of server alone are declared by its store.
 const (
 	// The server can't be reached, or does not answer in time.
 	ClassTimeout    Class = "timeout"      // no answer before the deadline
@@ -20,22 +20,16 @@ const (
 	ClassOverload   Class = "overload"     // not asked, because too many checks are waiting already
 
 	// The server answers, but can't decide at the moment.
-	ClassReadOnly    Class = "READONLY"    // a replica, such as a former master after a failover
-	ClassLoading     Class = "LOADING"     // it is reading its data from disk
-	ClassMasterDown  Class = "MASTERDOWN"  // a replica that has lost its master
-	ClassClusterDown Class = "CLUSTERDOWN" // the slot has no master
-	ClassBusy        Class = "BUSY"        // a script has been running for too long
-	ClassMemory      Class = "OOM"         // its memory is full
-	ClassDisk        Class = "MISCONF"     // it can't save to disk, and refuses writes
-	ClassMoved       Class = "MOVED"       // the slot moves faster than the client can follow
-	ClassTryAgain    Class = "TRYAGAIN"    // the keys of one request are on two nodes while a slot moves
+	ClassReadOnly Class = "READONLY" // a replica, such as a former master after a failover
+	ClassLoading  Class = "LOADING"  // it is reading its data from disk
+	ClassBusy     Class = "BUSY"     // a script has been running for too long
+	ClassMemory   Class = "OOM"      // its memory is full
+	ClassDisk     Class = "MISCONF"  // it can't save to disk, and refuses writes
 
 	// The server answers, but will never decide as it is set up: an operator has to act.
 	ClassPermission  Class = "NOPERM"      // the user may not run a command, or not on these keys
 	ClassLogin       Class = "NOAUTH"      // no password, or a wrong one
-	ClassType        Class = "WRONGTYPE"   // a key holds a value of another application
 	ClassValue       Class = "VALUE"       // a key holds a value of an unknown version
-	ClassSlots       Class = "CROSSSLOT"   // a client for a single server talks to a Cluster
 	ClassUnsupported Class = "unsupported" // the server lacks a command: it is too old, or not Redis
 
 	ClassUnknown Class = "unknown" // anything else

@@ -22,9 +22,6 @@ const (
 	EventInvalidationOn  EventKind = "invalidation on"  // it hears that again
 )
 
-// String returns the kind's words.
-func (k EventKind) String() string { return string(k) }
-
 // Event reports a change of a store's health: see [Registry.OnEvent].
 type Event struct {
 	Kind  EventKind

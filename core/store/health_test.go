@@ -55,7 +55,7 @@ func TestEventsCountAllErrors(t *testing.T) {
 				counts = append(counts, e.Count)
 			}
 		})
-		failed := &store.Error{Class: store.ClassType, Node: "redis:6379", Err: errors.New("of another application")}
+		failed := &store.Error{Class: "WRONGTYPE", Node: "redis:6379", Err: errors.New("of another application")}
 		wave := func() {
 			var wg sync.WaitGroup
 			for range goroutines {

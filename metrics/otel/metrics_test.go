@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/compose"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -76,12 +77,12 @@ func TestWaitsAreMeasured(t *testing.T) {
 func TestStoresAreMeasured(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		seen, store := newSDK(t, weblimitotel.Config{}), newSlow(2*time.Millisecond, errDown)
+		seen, tested := newSDK(t, weblimitotel.Config{}), newSlow(2*time.Millisecond, errDown)
 		l := newLimiter(t, core.Config{
-			Store: store, Observe: seen, Limits: []core.Limit{core.PerHour(5).By(everyone).Named("user").OnOutage(core.Deny)},
+			Store: tested, Observe: seen, Limits: []core.Limit{core.PerHour(5).By(everyone).Named("user").OnOutage(core.Deny)},
 		})
 		ask(t.Context(), l, "")
-		store.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Node: errDown.Node})
+		tested.Registry().Report(core.Event{Kind: store.EventBreakerOpened, Node: errDown.Node})
 		wantMetrics(t, seen.metrics(t),
 			"weblimit.decisions{adapter=gin decision=denied limit=user reason=outage_denied} 1",
 			"weblimit.check.duration{error.type=READONLY limit=user} 1 in 0.002s",
@@ -90,8 +91,8 @@ func TestStoresAreMeasured(t *testing.T) {
 			"weblimit.store.errors{error.type=READONLY store.node=10.0.0.7:6379} 1",
 			"weblimit.store.outages{} 1",
 		)
-		store.err = nil
-		store.Registry().Report(core.Event{Kind: core.EventBreakerClosed, Node: errDown.Node})
+		tested.err = nil
+		tested.Registry().Report(core.Event{Kind: store.EventBreakerClosed, Node: errDown.Node})
 		ask(t.Context(), l, "")
 		time.Sleep(2 * time.Second)
 		ask(t.Context(), l, "")
@@ -107,8 +108,8 @@ func TestErrorsOfStoresAreCounted(t *testing.T) {
 	seen := newSDK(t, weblimitotel.Config{})
 	l := newLimiter(t, core.Config{Store: newSlow(0, errDown), Observe: seen, Limits: []core.Limit{core.PerHour(5).By(everyone)}})
 	l.AllowKey(t.Context(), "k", 1)
-	seen.StoreEvent(core.Event{Kind: core.EventStoreError, Class: "breaker open", Count: 5})
-	seen.StoreEvent(core.Event{Kind: core.EventSettlementsLost, Class: "timeout", Count: 3})
+	seen.StoreEvent(core.Event{Kind: store.EventStoreError, Class: "breaker open", Count: 5})
+	seen.StoreEvent(core.Event{Kind: store.EventSettlementsLost, Class: "timeout", Count: 3})
 	got := seen.metrics(t)
 	check.Equal(t, "lost settlements", got["weblimit.store.settlements.lost{error.type=timeout}"], "3")
 	if got["weblimit.store.errors{error.type=READONLY store.node=10.0.0.7:6379}"] != "1" || got["weblimit.store.errors{error.type=breaker_open}"] != "5" {
@@ -141,7 +142,7 @@ func TestBooksAreMeasured(t *testing.T) {
 func TestTheEndOfWhatWasNotSeenToBeginCountsNothing(t *testing.T) {
 	t.Parallel()
 	seen := newSDK(t, weblimitotel.Config{})
-	for _, kind := range []core.EventKind{core.EventOutageEnded, core.EventBreakerClosed, core.EventOutageBegan, core.EventBreakerOpened} {
+	for _, kind := range []store.EventKind{store.EventOutageEnded, store.EventBreakerClosed, store.EventOutageBegan, store.EventBreakerOpened} {
 		seen.StoreEvent(core.Event{Kind: kind, Node: "a"})
 	}
 	wantMetrics(t, seen.metrics(t), "weblimit.store.outages{} 1", "weblimit.store.breakers.open{store.node=a} 1")
@@ -242,8 +243,8 @@ func TestSeriesAreBounded(t *testing.T) {
 		ask(t.Context(), l, fmt.Sprintf("/made-up/%d", i))
 	}
 	for i := range 5000 {
-		seen.StoreEvent(core.Event{Kind: core.EventStoreError, Class: "timeout", Node: fmt.Sprintf("10.0.0.%d:6379", i), Count: 1})
-		seen.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Node: fmt.Sprintf("10.0.0.%d:6379", i)})
+		seen.StoreEvent(core.Event{Kind: store.EventStoreError, Class: "timeout", Node: fmt.Sprintf("10.0.0.%d:6379", i), Count: 1})
+		seen.StoreEvent(core.Event{Kind: store.EventBreakerOpened, Node: fmt.Sprintf("10.0.0.%d:6379", i)})
 	}
 	counts, total := map[string]int{}, 0
 	for name, value := range seen.metrics(t) {
@@ -277,7 +278,7 @@ func TestAttributesAreUTF8(t *testing.T) {
 	seen := newSDK(t, weblimitotel.Config{})
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{core.PerHour(10).By(everyone)}})
 	ask(t.Context(), l, "/\xff\xfe")
-	seen.StoreEvent(core.Event{Kind: core.EventStoreError, Class: "\xff", Node: "\xff", Count: 1})
+	seen.StoreEvent(core.Event{Kind: store.EventStoreError, Class: "\xff", Node: "\xff", Count: 1})
 	for name := range seen.metrics(t) {
 		if !utf8.ValidString(name) {
 			t.Errorf("%q", name)
@@ -290,7 +291,7 @@ func TestNoMeterMeasuresNothing(t *testing.T) {
 	o := weblimitotel.Must(weblimitotel.New(weblimitotel.Config{MeterProvider: noop.NewMeterProvider()}))
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: o, Limits: []core.Limit{core.PerHour(10).By(everyone)}})
 	l.AllowKey(t.Context(), "k", 1)
-	o.StoreEvent(core.Event{Kind: core.EventOutageBegan})
+	o.StoreEvent(core.Event{Kind: store.EventOutageBegan})
 }
 
 // refusing is a provider whose meter makes no counters.

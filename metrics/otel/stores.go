@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // health is what store events have said. Events that end what this observer has not seen begin
@@ -26,17 +27,17 @@ func (o *Observer) StoreEvent(e core.Event) {
 	}
 	ctx := context.Background()
 	switch e.Kind {
-	case core.EventStoreError:
+	case store.EventStoreError:
 		o.storeErrors.Add(ctx, max(e.Count, 1), metric.WithAttributes(o.nodeAttrs(e.Node, attrErrorType.String(word(string(e.Class))))...))
-	case core.EventSettlementsLost:
+	case store.EventSettlementsLost:
 		o.lost.Add(ctx, max(e.Count, 1), metric.WithAttributes(attrErrorType.String(word(string(e.Class)))))
-	case core.EventBreakerOpened:
+	case store.EventBreakerOpened:
 		o.breaker(ctx, e.Node, 1)
-	case core.EventBreakerClosed:
+	case store.EventBreakerClosed:
 		o.breaker(ctx, e.Node, -1)
-	case core.EventOutageBegan:
+	case store.EventOutageBegan:
 		o.outage(ctx, 1)
-	case core.EventOutageEnded:
+	case store.EventOutageEnded:
 		o.outage(ctx, -1)
 	default:
 		o.bookEvent(ctx, &e)
@@ -46,13 +47,13 @@ func (o *Observer) StoreEvent(e core.Event) {
 // The kinds of events of a quota.Book that are measured. This module does not import it; a test in internal/test/documents
 // compares them.
 const (
-	ledgerOut       core.EventKind = "ledger out"
-	ledgerBack      core.EventKind = "ledger back"
-	accountsWaiting core.EventKind = "accounts waiting"
-	accountsForked  core.EventKind = "accounts forked"
-	noticesFailing  core.EventKind = "notices failing"
-	noticesDead     core.EventKind = "notices dead"
-	exportFailing   core.EventKind = "export failing"
+	ledgerOut       store.EventKind = "ledger out"
+	ledgerBack      store.EventKind = "ledger back"
+	accountsWaiting store.EventKind = "accounts waiting"
+	accountsForked  store.EventKind = "accounts forked"
+	noticesFailing  store.EventKind = "notices failing"
+	noticesDead     store.EventKind = "notices dead"
+	exportFailing   store.EventKind = "export failing"
 )
 
 // bookEvent measures an event of a quota.Book. Its channels and exports have names of the application's,

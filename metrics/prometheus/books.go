@@ -16,13 +16,13 @@ const maxReceivers = 256
 // The kinds of events of a quota.Book that are counted. This module does not import it; a test in internal/test/documents
 // compares them.
 const (
-	ledgerOut       core.EventKind = "ledger out"
-	ledgerBack      core.EventKind = "ledger back"
-	accountsWaiting core.EventKind = "accounts waiting"
-	accountsForked  core.EventKind = "accounts forked"
-	noticesFailing  core.EventKind = "notices failing"
-	noticesDead     core.EventKind = "notices dead"
-	exportFailing   core.EventKind = "export failing"
+	ledgerOut       store.EventKind = "ledger out"
+	ledgerBack      store.EventKind = "ledger back"
+	accountsWaiting store.EventKind = "accounts waiting"
+	accountsForked  store.EventKind = "accounts forked"
+	noticesFailing  store.EventKind = "notices failing"
+	noticesDead     store.EventKind = "notices dead"
+	exportFailing   store.EventKind = "export failing"
 )
 
 // books is what the observer knows of books by the events of their stores. Its zero value is ready

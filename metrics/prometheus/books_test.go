@@ -43,13 +43,13 @@ func TestASlowStoreIsNoOutage(t *testing.T) {
 	t.Parallel()
 	observer, registry := observe(t, weblimitprom.Config{})
 	for _, e := range []core.Event{
-		{Kind: core.EventOutageBegan, Class: store.ClassTimeout},
-		{Kind: core.EventOutageEnded, Class: store.ClassTimeout, Count: 1},
-		{Kind: core.EventOutageBegan, Class: store.ClassTimeout},
-		{Kind: core.EventOutageEnded, Class: store.ClassTimeout, Count: 11},
-		{Kind: core.EventOutageBegan, Class: store.ClassConnection},
-		{Kind: core.EventOutageEnded, Class: store.ClassConnection, Count: 1},
-		{Kind: core.EventOutageBegan, Class: store.ClassTimeout},
+		{Kind: store.EventOutageBegan, Class: store.ClassTimeout},
+		{Kind: store.EventOutageEnded, Class: store.ClassTimeout, Count: 1},
+		{Kind: store.EventOutageBegan, Class: store.ClassTimeout},
+		{Kind: store.EventOutageEnded, Class: store.ClassTimeout, Count: 11},
+		{Kind: store.EventOutageBegan, Class: store.ClassConnection},
+		{Kind: store.EventOutageEnded, Class: store.ClassConnection, Count: 1},
+		{Kind: store.EventOutageBegan, Class: store.ClassTimeout},
 	} {
 		observer.StoreEvent(e)
 	}

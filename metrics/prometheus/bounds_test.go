@@ -44,7 +44,7 @@ func TestLimitsNodesAndClassesAreBounded(t *testing.T) {
 		d := &core.Decision{Err: &store.Error{Class: store.Class(fmt.Sprint("class ", i)), Node: fmt.Sprint("node", i)}}
 		observer.Decided(t.Context(), &core.Observation{Decision: d})
 		observer.Settled(core.Settlement{Rule: &core.Rule{Name: fmt.Sprint("limit", i)}, Units: 1})
-		observer.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Node: fmt.Sprint("node", i)})
+		observer.StoreEvent(core.Event{Kind: store.EventBreakerOpened, Node: fmt.Sprint("node", i)})
 	}
 	for name, most := range map[string]int{
 		"weblimit_settlements_total": 3 * 1001, "weblimit_store_errors_total": 64 + 257, "weblimit_breaker_open": 257, "weblimit_breaker_opened_total": 257,

@@ -62,7 +62,7 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 	for range 3 {
 		l.Allow(on("/orders/{id}"))
 	}
-	down.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Node: "a:6379"})
+	down.Registry().Report(core.Event{Kind: store.EventBreakerOpened, Node: "a:6379"})
 	down.Registry().Report(core.Event{Kind: "notices failing", Node: "billing", Count: 1})
 	down.Registry().Report(core.Event{Kind: "export failing", Node: "openmeter", Count: 1})
 	receivers := map[string]store.Deliveries{"receiver": {Done: 1}}

@@ -135,11 +135,11 @@ func TestBreakersAreListedByNode(t *testing.T) {
 	down := newFlaky()
 	limiter(t, core.Config{Store: down, Observe: observer, Limits: []core.Limit{perUser(core.PerHour(3))}})
 	for _, e := range []core.Event{
-		{Kind: core.EventBreakerOpened, Class: store.ClassTimeout, Node: "a:6379"},
-		{Kind: core.EventBreakerOpened, Class: store.ClassTimeout, Node: "b:6379"},
-		{Kind: core.EventBreakerClosed, Node: "b:6379"},
-		{Kind: core.EventBreakerOpened, Class: store.ClassTimeout, Node: "b:6379"},
-		{Kind: core.EventBreakerClosed, Node: "b:6379"},
+		{Kind: store.EventBreakerOpened, Class: store.ClassTimeout, Node: "a:6379"},
+		{Kind: store.EventBreakerOpened, Class: store.ClassTimeout, Node: "b:6379"},
+		{Kind: store.EventBreakerClosed, Node: "b:6379"},
+		{Kind: store.EventBreakerOpened, Class: store.ClassTimeout, Node: "b:6379"},
+		{Kind: store.EventBreakerClosed, Node: "b:6379"},
 	} {
 		down.Registry().Report(e)
 	}

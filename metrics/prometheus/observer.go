@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Observer counts what limiters decide: set it as core.Config.Observe, of as many limiters and
@@ -79,11 +80,11 @@ func (o *Observer) Settled(s core.Settlement) {
 // StoreEvent implements [core.Observer]. Errors are counted where they changed a decision.
 func (o *Observer) StoreEvent(e core.Event) {
 	switch e.Kind {
-	case core.EventBreakerOpened:
+	case store.EventBreakerOpened:
 		o.metrics.breakerOpened.WithLabelValues(o.stores.breaker(e.Node, true)).Inc()
-	case core.EventBreakerClosed:
+	case store.EventBreakerClosed:
 		o.stores.breaker(e.Node, false)
-	case core.EventOutageEnded:
+	case store.EventOutageEnded:
 		if e.Slow() {
 			o.metrics.slow.Inc()
 		} else {

@@ -17,9 +17,9 @@ func TestNodesThatNobodyAsksAreNotListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer, registry := observe(t, weblimitprom.Config{})
 		for _, node := range []string{"gone:6379", "asked:6379", "closed:6379"} {
-			observer.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Node: node})
+			observer.StoreEvent(core.Event{Kind: store.EventBreakerOpened, Node: node})
 		}
-		observer.StoreEvent(core.Event{Kind: core.EventBreakerClosed, Node: "closed:6379"})
+		observer.StoreEvent(core.Event{Kind: store.EventBreakerClosed, Node: "closed:6379"})
 		for range 11 {
 			observer.Decided(t.Context(), &core.Observation{Decision: &core.Decision{Err: &store.Error{Class: store.ClassOpen, Node: "asked:6379"}}})
 			time.Sleep(time.Minute)

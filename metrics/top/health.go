@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Health is how a process sees its stores, by their events since its limiters were made. Events
@@ -56,12 +57,12 @@ func (t *Tracker) StoreEvent(e core.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch e.Kind {
-	case core.EventOutageBegan:
+	case store.EventOutageBegan:
 		if h.outages++; h.outages == 1 {
 			h.before = h.last
 			h.last = Health{Out: true, Since: now, Class: printable(string(e.Class))}
 		}
-	case core.EventOutageEnded:
+	case store.EventOutageEnded:
 		if h.outages == 0 {
 			return // it began before this process heard of events
 		}
@@ -71,16 +72,16 @@ func (t *Tracker) StoreEvent(e core.Event) {
 				h.last = h.before
 			}
 		}
-	case core.EventBreakerOpened:
+	case store.EventBreakerOpened:
 		if _, known := h.open[e.Node]; known || len(h.open) < maxNodes {
 			if h.open == nil {
 				h.open = make(map[string]Breaker)
 			}
 			h.open[strings.Clone(e.Node)] = Breaker{printable(e.Node), now, printable(string(e.Class))}
 		}
-	case core.EventBreakerClosed:
+	case store.EventBreakerClosed:
 		delete(h.open, e.Node)
-	case core.EventStoreError, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn:
+	case store.EventStoreError, store.EventSettlementsLost, store.EventInvalidationOff, store.EventInvalidationOn:
 	}
 }
 

@@ -38,21 +38,21 @@ func TestInstancesSayHowTheyAre(t *testing.T) {
 			check.Equal(t, when, fmt.Sprintf("%+v", seen()), fmt.Sprintf("%+v", want))
 		}
 		local := func(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
-		ill.StoreEvent(core.Event{Kind: core.EventOutageEnded}) // of one that it has not seen begin
+		ill.StoreEvent(core.Event{Kind: store.EventOutageEnded}) // of one that it has not seen begin
 		want("at first", Health{})
 
 		began := local(time.Now())
-		ill.StoreEvent(core.Event{Kind: core.EventOutageBegan, Class: store.ClassTimeout, Node: "redis:6379"})
-		ill.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: store.ClassTimeout, Node: "redis:6379"})
-		ill.StoreEvent(core.Event{Kind: core.EventStoreError, Class: store.ClassTimeout, Node: "redis:6379", Count: 7})
+		ill.StoreEvent(core.Event{Kind: store.EventOutageBegan, Class: store.ClassTimeout, Node: "redis:6379"})
+		ill.StoreEvent(core.Event{Kind: store.EventBreakerOpened, Class: store.ClassTimeout, Node: "redis:6379"})
+		ill.StoreEvent(core.Event{Kind: store.EventStoreError, Class: store.ClassTimeout, Node: "redis:6379", Count: 7})
 		time.Sleep(3 * time.Second)
 		want("in the outage", Health{Out: true, Since: began, Class: "timeout", Open: []Breaker{{"redis:6379", began, "timeout"}}})
-		ill.StoreEvent(core.Event{Kind: core.EventOutageBegan, Class: store.ClassReadOnly}) // of a second store
-		ill.StoreEvent(core.Event{Kind: core.EventOutageEnded})
+		ill.StoreEvent(core.Event{Kind: store.EventOutageBegan, Class: store.ClassReadOnly}) // of a second store
+		ill.StoreEvent(core.Event{Kind: store.EventOutageEnded})
 		want("one of two has ended", Health{Out: true, Since: began, Class: "timeout", Open: []Breaker{{"redis:6379", began, "timeout"}}})
 
-		ill.StoreEvent(core.Event{Kind: core.EventBreakerClosed, Node: "redis:6379"})
-		ill.StoreEvent(core.Event{Kind: core.EventOutageEnded, Duration: 3 * time.Second})
+		ill.StoreEvent(core.Event{Kind: store.EventBreakerClosed, Node: "redis:6379"})
+		ill.StoreEvent(core.Event{Kind: store.EventOutageEnded, Duration: 3 * time.Second})
 		want("after it", Health{Since: began.Add(3 * time.Second), Class: "timeout", Lasted: 3 * time.Second})
 	})
 }
@@ -62,7 +62,7 @@ func TestHealthIsBounded(t *testing.T) {
 	t.Parallel()
 	heavy := newTracker(Config{})
 	for i := range 1000 {
-		heavy.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: "a\nclass", Node: fmt.Sprintf("/run/%04d/\xff\n%s.sock", i, strings.Repeat("é", 200))})
+		heavy.StoreEvent(core.Event{Kind: store.EventBreakerOpened, Class: "a\nclass", Node: fmt.Sprintf("/run/%04d/\xff\n%s.sock", i, strings.Repeat("é", 200))})
 	}
 	check.Equal(t, "servers followed", len(heavy.health.open), maxNodes)
 	s := heavy.Snapshot()

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/testclock"
@@ -191,7 +192,7 @@ func TestABatchWhileTheServiceIsAway(t *testing.T) {
 			c := newClient(t, client.Config{URL: s.URL, OnOutage: tt.outage, Send: client.Fields{Values: []string{"user"}}})
 			var failures atomic.Int64
 			c.OnEvent(func(e core.Event) {
-				if e.Kind == core.EventStoreError {
+				if e.Kind == store.EventStoreError {
 					failures.Add(1)
 				}
 			})

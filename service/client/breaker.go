@@ -22,7 +22,7 @@ func (c *Client) leave(err error) {
 	failed := (*store.Error)(nil)
 	if !errors.As(err, &failed) { // answered, a Problem included
 		if open := c.breaker.Close(); open > 0 {
-			c.stands.Registry().Report(core.Event{Kind: core.EventBreakerClosed, Node: c.node, Duration: open})
+			c.stands.Registry().Report(core.Event{Kind: store.EventBreakerClosed, Node: c.node, Duration: open})
 		}
 		return
 	}
@@ -30,6 +30,6 @@ func (c *Client) leave(err error) {
 	case c.breaker.IsOpen():
 		c.breaker.Again()
 	case c.breaker.Failed(failed):
-		c.stands.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Class: failed.Class, Node: c.node, Err: err})
+		c.stands.Registry().Report(core.Event{Kind: store.EventBreakerOpened, Class: failed.Class, Node: c.node, Err: err})
 	}
 }

@@ -279,7 +279,7 @@ func TestAServiceThatIsAway(t *testing.T) {
 		s.broken.Store(false)
 		wait.Until(t, name+": it comes back", func() bool { return l.Allow(values).Reason == core.ReasonWithinLimit })
 	}
-	for _, kind := range []core.EventKind{core.EventOutageBegan, core.EventBreakerOpened, core.EventBreakerClosed, core.EventStoreError} {
+	for _, kind := range []store.EventKind{store.EventOutageBegan, store.EventBreakerOpened, store.EventBreakerClosed, store.EventStoreError} {
 		if _, seen := events.Load(kind); !seen {
 			t.Errorf("no event %v", kind)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -125,7 +126,7 @@ func TestASettlementThatCanNotBeIsLost(t *testing.T) {
 	c := newClient(t, client.Config{URL: s.URL})
 	lost := make(chan core.Event, 4)
 	c.OnEvent(func(e core.Event) {
-		if e.Kind == core.EventSettlementsLost {
+		if e.Kind == store.EventSettlementsLost {
 			lost <- e
 		}
 	})

@@ -173,8 +173,8 @@ func TestThePageTellsSlownessFromOutages(t *testing.T) {
 	in := start(t, server, prefix, "web-1")
 	p := open(t, in)
 	hear := func(class store.Class, errors int64) {
-		in.store.Registry().Report(core.Event{Kind: core.EventOutageBegan, Class: class})
-		in.store.Registry().Report(core.Event{Kind: core.EventOutageEnded, Class: class, Count: errors, Duration: 150 * time.Second})
+		in.store.Registry().Report(core.Event{Kind: store.EventOutageBegan, Class: class})
+		in.store.Registry().Report(core.Event{Kind: store.EventOutageEnded, Class: class, Count: errors, Duration: 150 * time.Second})
 	}
 	says := func(text, events string) {
 		t.Helper()
@@ -202,8 +202,8 @@ func TestThePageShowsInstancesThatAreIll(t *testing.T) {
 	in, ill, gone := start(t, server, prefix, "web-1"), start(t, server, prefix, "web-2"), start(t, server, prefix, "web-3")
 	p := open(t, in)
 	p.await(t, `document.querySelectorAll('#instances .chip.ok').length === 3`)
-	ill.heavy.StoreEvent(core.Event{Kind: core.EventOutageBegan, Class: "timeout", Node: evil})
-	ill.heavy.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: "timeout", Node: evil})
+	ill.heavy.StoreEvent(core.Event{Kind: store.EventOutageBegan, Class: "timeout", Node: evil})
+	ill.heavy.StoreEvent(core.Event{Kind: store.EventBreakerOpened, Class: "timeout", Node: evil})
 	gone.heavy.Close()
 	p.await(t, `document.getElementById('alarm').textContent.includes('1 other instance decides without the store')`)
 	p.await(t, `document.querySelector('#instances .chip.bad')?.textContent === 'store out'`)
@@ -214,8 +214,8 @@ func TestThePageShowsInstancesThatAreIll(t *testing.T) {
 		picture := must.Get(chromedp.Run(p, chromedp.FullScreenshot(100)))(t)
 		must.OK(t, os.WriteFile(filepath.Join(*shots, "ill.png"), picture, 0o600))
 	}
-	ill.heavy.StoreEvent(core.Event{Kind: core.EventBreakerClosed, Node: evil})
-	ill.heavy.StoreEvent(core.Event{Kind: core.EventOutageEnded})
+	ill.heavy.StoreEvent(core.Event{Kind: store.EventBreakerClosed, Node: evil})
+	ill.heavy.StoreEvent(core.Event{Kind: store.EventOutageEnded})
 	p.await(t, `document.getElementById('alarm').hidden && document.getElementById('instances').textContent.includes('Last outage: ')`)
 }
 

@@ -31,7 +31,7 @@ var asserted = map[string]string{
 	"core: Header is seam.HeaderMap":              "the shorter way to the same headers",
 	"core: Header is seam.Unwritten":              "the shorter way to the same headers",
 	"core: Store is *Memory":                      "the shorter way to the same decisions",
-	"core/store/counting: Store is Restorer":               "RestorerOf asks the registry of the store in a wrapper",
+	"core/store/counting: Store is Restorer":      "RestorerOf asks the registry of the store in a wrapper",
 	"keyfuncs: Request is *Reading":               "a limiter's own wrapper, found in others by RequestKey",
 	"keyfuncs: Request is T":                      "As, which finds the adapter's own request in a wrapper by RequestKey",
 	"policy: Source is fileSource":                "Load makes it, and nobody can wrap it",

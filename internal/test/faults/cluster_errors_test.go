@@ -31,9 +31,9 @@ func TestClusterIsDown(t *testing.T) {
 		if !a.byRedis() && a.reason != core.ReasonOutageAllowed {
 			t.Errorf("decided %v", a.reason)
 		}
-		return a.class == store.ClassClusterDown
+		return a.class == redisstore.ClassClusterDown
 	})
-	if !events.heard(core.EventStoreError, store.ClassClusterDown) {
+	if !events.heard(store.EventStoreError, redisstore.ClassClusterDown) {
 		t.Errorf("the hook heard %v", events)
 	}
 	// The dead node's own keys: no node can be asked.
@@ -60,9 +60,9 @@ func TestClusterIsDown(t *testing.T) {
 func TestClusterMovedIsFollowed(t *testing.T) {
 	t.Parallel()
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), redistest.Prefix(t)
-	store := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
-	events := listen(store)
-	l := newPatient(t, store, atMost(1000, "moved").OnOutage(core.Deny))
+	tested := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+	events := listen(tested)
+	l := newPatient(t, tested, atMost(1000, "moved").OnOutage(core.Deny))
 	from, to := cluster.Masters()[0], cluster.Masters()[1]
 	redirections := int64(0)
 	for _, key := range keysOn(t, cluster, prefix, 6)[0] {
@@ -79,7 +79,7 @@ func TestClusterMovedIsFollowed(t *testing.T) {
 	if redirections == 0 && !redistest.Before(t, 6, 2) {
 		t.Error("no check was answered MOVED")
 	}
-	if n := events.count(core.EventStoreError); n != 0 {
+	if n := events.count(store.EventStoreError); n != 0 {
 		t.Errorf("the hook heard %v", events)
 	}
 	figure(t, "MOVED replies to 6 checks after as many moves, all of which Redis decided", redirections)
@@ -116,7 +116,7 @@ func TestClusterMovedToNowhere(t *testing.T) {
 		asks = append(asks, a)
 		return a.reason == core.ReasonOutageDenied
 	})
-	if class := asks[len(asks)-1].class; class == store.ClassUnknown || class == "" || !events.heard(core.EventStoreError, class) {
+	if class := asks[len(asks)-1].class; class == store.ClassUnknown || class == "" || !events.heard(store.EventStoreError, class) {
 		t.Errorf("class %q, the hook heard %v", class, events)
 	}
 	figure(t, "class of a check that ASK sends to a dead node", asks[len(asks)-1].class)

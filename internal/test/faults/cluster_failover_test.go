@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -58,9 +59,9 @@ func TestClusterFailoverGrantsNoMoreThanItsBound(t *testing.T) {
 	const quota, replicas, deadline = 200, 4, 200 * time.Millisecond
 	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
 	cluster.DownAfter(t, never)
-	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
-	events := listen(store)
-	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Replicas: replicas, Limits: []core.Limit{atMost(quota, "bound")}})
+	tested := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+	events := listen(tested)
+	l := newLimiter(t, core.Config{Store: tested, Timeout: deadline, Replicas: replicas, Limits: []core.Limit{atMost(quota, "bound")}})
 	key := keysOn(t, cluster, prefix, 1)[0][0]
 	slot := slotOf(t, cluster, prefix, key)
 	master := cluster.MasterOf(t, slot)
@@ -81,7 +82,7 @@ func TestClusterFailoverGrantsNoMoreThanItsBound(t *testing.T) {
 	cluster.DownAfter(t, soonDead)
 	cluster.AwaitFailover(t, slot, master)
 	cluster.DownAfter(t, never)
-	eventually(t, "the outage to be over", func() bool { return events.count(core.EventOutageEnded) > 0 })
+	eventually(t, "the outage to be over", func() bool { return events.count(store.EventOutageEnded) > 0 })
 	over := time.Now()
 	eventually(t, "denials of Redis", func() bool {
 		return load.count(key, over, func(a *ask) bool { return a.byRedis() && !a.allowed }) > 100

@@ -148,7 +148,7 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 				case err == nil && (results[0].Charged || results[1].Charged):
 					t.Errorf("charged in part: %+v", results)
 				case err == nil: // denied
-				case classOfError(err) == store.ClassTryAgain, classOfError(err) == store.ClassMoved: // the last attempt was redirected by ASK
+				case classOfError(err) == redisstore.ClassTryAgain, classOfError(err) == redisstore.ClassMoved: // the last attempt was redirected by ASK
 					refused.Add(1)
 				default:
 					other.Add(1)
@@ -179,10 +179,10 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	back.Key(prefix + "{" + keys[0] + "}")
 	l := newPatient(t, backend, twoKeys(core.Allow)...) // time for all attempts
 	d := l.Allow(nobody{})
-	if d.Reason != core.ReasonOutageAllowed || classOf(d) != store.ClassTryAgain {
+	if d.Reason != core.ReasonOutageAllowed || classOf(d) != redisstore.ClassTryAgain {
 		t.Errorf("decided %v with class %q, want the policy and TRYAGAIN", d.Reason, classOf(d))
 	}
-	if !events.heard(core.EventStoreError, store.ClassTryAgain) {
+	if !events.heard(store.EventStoreError, redisstore.ClassTryAgain) {
 		t.Errorf("the hook heard %v", events)
 	}
 	back.Finish()

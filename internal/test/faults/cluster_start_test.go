@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -41,9 +42,9 @@ func TestClusterIsAwayAtTheStart(t *testing.T) {
 			for _, node := range cluster.Nodes() {
 				fault.begin(t, node)
 			}
-			store := redisstore.New(cluster.Client(t), redisstore.Config{DenialCache: noDenials()})
-			events := listen(store)
-			l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{atMost(1_000_000, "start").OnOutage(core.Deny)}})
+			tested := redisstore.New(cluster.Client(t), redisstore.Config{DenialCache: noDenials()})
+			events := listen(tested)
+			l := newLimiter(t, core.Config{Store: tested, Timeout: deadline, Limits: []core.Limit{atMost(1_000_000, "start").OnOutage(core.Deny)}})
 			goroutines := runtime.NumGoroutine()
 			load := newTraffic()
 			for i := range keys {
@@ -74,7 +75,7 @@ func TestClusterIsAwayAtTheStart(t *testing.T) {
 				}
 				return true
 			})
-			eventually(t, "the outage to be over", func() bool { return events.count(core.EventOutageEnded) > 0 })
+			eventually(t, "the outage to be over", func() bool { return events.count(store.EventOutageEnded) > 0 })
 			asks := load.stop()
 			for i := range asks {
 				if a := &asks[i]; !a.byRedis() && a.reason != core.ReasonOutageDenied {

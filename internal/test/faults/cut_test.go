@@ -147,7 +147,7 @@ func TestReplyIsCut(t *testing.T) {
 				t.Errorf("charged %d for %+v, want all", charged, sum)
 			}
 			check.Equal(t, "replies cut", l.proxy.RepliesCut(), cuts)
-			if n := l.heard.count(core.EventBreakerOpened); n != 0 {
+			if n := l.heard.count(store.EventBreakerOpened); n != 0 {
 				t.Errorf("lone failures opened the breaker; events: %v", l.heard)
 			}
 		})
@@ -264,7 +264,7 @@ func TestRedisIsSlow(t *testing.T) {
 		l := newLine(t, store.DefaultTimeout, core.Deny)
 		l.proxy.Delay(patience)
 		var took, running []time.Duration
-		for l.heard.count(core.EventBreakerOpened) == 0 {
+		for l.heard.count(store.EventBreakerOpened) == 0 {
 			if len(took) == 100 {
 				t.Fatalf("100 decisions without an answer did not open the breaker; events: %v", l.heard)
 			}
@@ -295,7 +295,7 @@ func TestRedisIsSlow(t *testing.T) {
 		l := newLine(t, 400*time.Millisecond, core.Deny)
 		l.proxy.Delay(320 * time.Millisecond)
 		n := 0
-		for ; l.heard.count(core.EventBreakerOpened) == 0; n++ {
+		for ; l.heard.count(store.EventBreakerOpened) == 0; n++ {
 			if n == 100 {
 				t.Fatalf("100 slow decisions did not open the breaker; events: %v", l.heard)
 			}
@@ -348,7 +348,7 @@ func TestNetworkIsGone(t *testing.T) {
 			t.Parallel()
 			l := newLine(t, c.timeout, core.Deny)
 			c.set(l.proxy, true)
-			for n := 0; l.heard.count(core.EventBreakerOpened) == 0; n++ {
+			for n := 0; l.heard.count(store.EventBreakerOpened) == 0; n++ {
 				if n == 100 {
 					t.Fatalf("the breaker did not open; events: %v", l.heard)
 				}
@@ -358,7 +358,7 @@ func TestNetworkIsGone(t *testing.T) {
 				}
 				outcomes["Deny"].wantOutage(t, "with the network gone", d, c.class)
 			}
-			if !l.heard.heard(core.EventStoreError, c.class) {
+			if !l.heard.heard(store.EventStoreError, c.class) {
 				t.Errorf("no event of class %q; events: %v", c.class, l.heard)
 			}
 			c.set(l.proxy, false)
@@ -390,7 +390,7 @@ func TestClientIsClosedByTheApplication(t *testing.T) {
 			_ = l.client.Close()
 			wg.Wait()
 			outcome.wantOutage(t, "after it", l.ask("k"), store.ClassClosed, store.ClassOpen)
-			if !l.heard.heard(core.EventStoreError, store.ClassClosed) {
+			if !l.heard.heard(store.EventStoreError, store.ClassClosed) {
 				t.Errorf("no event of class %q; events: %v", store.ClassClosed, l.heard)
 			}
 			if policy != "Local" { // with Local, Redis never learns of the last grants

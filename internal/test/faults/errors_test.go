@@ -70,7 +70,7 @@ var refusals = []refusal{
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() { return s.Busy(t, 0) },
 	},
 	{
-		name: "MASTERDOWN", class: store.ClassMasterDown,
+		name: "MASTERDOWN", class: redisstore.ClassMasterDown,
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
 			s.MasterDown(t)
 			return func() { s.Writable(t) }
@@ -163,7 +163,7 @@ var refusals = []refusal{
 		},
 	},
 	{
-		name: "WRONGTYPE", class: store.ClassType, key: true,
+		name: "WRONGTYPE", class: redisstore.ClassType, key: true,
 		begin: func(t *testing.T, s *redistest.Server, key string) func() {
 			c := s.Client(t)
 			mustRun(t, c.Del(t.Context(), key))
@@ -331,7 +331,7 @@ func TestErrorsEndInThePolicyUnderTheirNames(t *testing.T) {
 				if r.key {
 					continue
 				}
-				if n := a.heard.atLeast(1, core.EventBreakerClosed); n != 1 {
+				if n := a.heard.atLeast(1, store.EventBreakerClosed); n != 1 {
 					t.Errorf("%s: the breaker closed %d times, want once; events: %v", a.name, n, a.heard)
 				}
 			}
@@ -372,17 +372,17 @@ func (a *app) refusesAll(t *testing.T, class store.Class) {
 	if asked == 100 {
 		t.Errorf("100 failing decisions did not open the breaker; events: %v", a.heard)
 	}
-	for _, kind := range []core.EventKind{core.EventStoreError, core.EventBreakerOpened} {
+	for _, kind := range []store.EventKind{store.EventStoreError, store.EventBreakerOpened} {
 		if !a.heard.heard(kind, class) {
 			t.Errorf("no event %q of class %q; events: %v", kind, class, a.heard)
 		}
 	}
-	for _, e := range a.heard.of(core.EventStoreError) {
+	for _, e := range a.heard.of(store.EventStoreError) {
 		if e.Node != a.node || e.Err == nil {
 			t.Errorf("the event names node %q and error %v, want node %q", e.Node, e.Err, a.node)
 		}
 	}
-	if n := a.heard.atLeast(1, core.EventBreakerOpened); n != 1 {
+	if n := a.heard.atLeast(1, store.EventBreakerOpened); n != 1 {
 		t.Errorf("the breaker opened %d times, want once; events: %v", n, a.heard)
 	}
 }
@@ -397,10 +397,10 @@ func (a *app) refusesKey(t *testing.T, class store.Class) {
 			t.Errorf("another key: %v, %v", d.Reason, d.Err)
 		}
 	}
-	if n := a.heard.count(core.EventBreakerOpened); n != 0 {
+	if n := a.heard.count(store.EventBreakerOpened); n != 0 {
 		t.Errorf("an error of one key opened the breaker %d times; events: %v", n, a.heard)
 	}
-	if !a.heard.heard(core.EventStoreError, class) {
+	if !a.heard.heard(store.EventStoreError, class) {
 		t.Errorf("no event of class %q; events: %v", class, a.heard)
 	}
 }
@@ -433,7 +433,7 @@ func TestAKeyThatCantBeReadHarmsNoOtherInItsBatch(t *testing.T) {
 				}
 			})
 			figure(t, "checks per call", float64(goroutines*requests)/float64(s.Calls(t, "evalsha")-before))
-			if n := a.heard.count(core.EventBreakerOpened); n != 0 {
+			if n := a.heard.count(store.EventBreakerOpened); n != 0 {
 				t.Errorf("the breaker opened; events: %v", a.heard)
 			}
 			for g := range goroutines {
@@ -488,7 +488,7 @@ func TestScriptFlushIsNoErrorAtAll(t *testing.T) {
 	stats := s.Commandstats(t)
 	figure(t, "times the script was forgotten", stats["script|flush"].Calls)
 	figure(t, "times its source was sent again", stats["eval"].Calls)
-	figure(t, "errors that anybody saw", a.heard.count(core.EventStoreError))
+	figure(t, "errors that anybody saw", a.heard.count(store.EventStoreError))
 	if stats["eval"].Calls < flushes {
 		t.Errorf("the source was sent %d times after %d flushes", stats["eval"].Calls, flushes)
 	}
@@ -518,12 +518,12 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 			l := newPatient(t, backend, per("client", keyfuncs.ClientIP()), per("all", keyfuncs.Everyone()))
 			for n := range 20 {
 				d := l.Allow(stdhttp.Of(httptest.NewRequest(http.MethodGet, "/", http.NoBody)))
-				outcome.wantOutage(t, fmt.Sprint(policy, ", decision ", n+1), d, store.ClassSlots)
+				outcome.wantOutage(t, fmt.Sprint(policy, ", decision ", n+1), d, redisstore.ClassSlots)
 			}
 			if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonWithinLimit { // one key, one slot
 				t.Errorf("%s: limits of one key: %v, %v", policy, d.Reason, d.Err)
 			}
-			if !heard.heard(core.EventStoreError, store.ClassSlots) || heard.count(core.EventBreakerOpened) != 0 {
+			if !heard.heard(store.EventStoreError, redisstore.ClassSlots) || heard.count(store.EventBreakerOpened) != 0 {
 				t.Errorf("%s: events: %v", policy, heard)
 			}
 		}
@@ -539,13 +539,13 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 					own++
 				default:
 					moved++
-					a.wantOutage(t, fmt.Sprint("key ", n), d, store.ClassMoved)
+					a.wantOutage(t, fmt.Sprint("key ", n), d, redisstore.ClassMoved)
 				}
 			}
 			if moved == 0 || own == 0 {
 				t.Errorf("%s: of 60 keys %d were decided and %d moved, want some of both", a.name, own, moved)
 			}
-			if !a.heard.heard(core.EventStoreError, store.ClassMoved) || a.heard.count(core.EventBreakerOpened) != 0 {
+			if !a.heard.heard(store.EventStoreError, redisstore.ClassMoved) || a.heard.count(store.EventBreakerOpened) != 0 {
 				t.Errorf("%s: events: %v", a.name, a.heard)
 			}
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
@@ -59,8 +58,8 @@ func TestEventsAreFew(t *testing.T) {
 		start := time.Now()
 		manyAsk(decisions, func() { a.ask(planted) })
 		took := time.Since(start)
-		figure(t, "events of failing decisions", a.heard.count(core.EventStoreError))
-		if n, most := a.heard.count(core.EventStoreError), 2+int(took/(10*time.Second)); n > most {
+		figure(t, "events of failing decisions", a.heard.count(store.EventStoreError))
+		if n, most := a.heard.count(store.EventStoreError), 2+int(took/(10*time.Second)); n > most {
 			t.Errorf("%d events in %v, want at most %d", n, took, most)
 		}
 		if !long.Run() {
@@ -69,8 +68,8 @@ func TestEventsAreFew(t *testing.T) {
 		time.Sleep(10 * time.Second) // then the next error's event counts all before it
 		a.ask(planted)
 		sum := int64(0)
-		for _, e := range a.heard.of(core.EventStoreError) {
-			if e.Class != store.ClassType || e.Count < 1 {
+		for _, e := range a.heard.of(store.EventStoreError) {
+			if e.Class != redisstore.ClassType || e.Count < 1 {
 				t.Errorf("an event of class %q counts %d", e.Class, e.Count)
 			}
 			sum += e.Count
@@ -93,13 +92,13 @@ func TestAnOutageBeginsAndEndsOnce(t *testing.T) {
 	server.Restart(t)
 	eventually(t, "the outage's end", func() bool {
 		a.ask("k")
-		return a.heard.count(core.EventOutageEnded) > 0
+		return a.heard.count(store.EventOutageEnded) > 0
 	})
 	lasted := time.Since(start)
 	manyAsk(1000, func() { a.ask("k") })
-	for kind, node := range map[core.EventKind]string{
-		core.EventOutageBegan: a.node, core.EventOutageEnded: "",
-		core.EventBreakerOpened: a.node, core.EventBreakerClosed: a.node,
+	for kind, node := range map[store.EventKind]string{
+		store.EventOutageBegan: a.node, store.EventOutageEnded: "",
+		store.EventBreakerOpened: a.node, store.EventBreakerClosed: a.node,
 	} {
 		a.heard.atLeast(1, kind)
 		events := a.heard.of(kind)
@@ -110,12 +109,12 @@ func TestAnOutageBeginsAndEndsOnce(t *testing.T) {
 		e := events[0]
 		check.Equal(t, fmt.Sprintf("%v: node", kind), e.Node, node)
 		switch kind {
-		case core.EventOutageBegan, core.EventBreakerOpened:
+		case store.EventOutageBegan, store.EventBreakerOpened:
 			if e.Class != store.ClassConnection || e.Err == nil || e.Duration != 0 {
 				t.Errorf("%v: %+v", kind, e)
 			}
 		default:
-			figure(t, kind.String()+" after", e.Duration)
+			figure(t, string(kind)+" after", e.Duration)
 			if e.Duration <= 0 || e.Duration > lasted || e.Err != nil {
 				t.Errorf("%v: %+v, want one that lasted at most %v", kind, e, lasted)
 			}

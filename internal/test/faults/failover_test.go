@@ -102,7 +102,7 @@ func (l *policyLoad) replaced(t *testing.T, in replicated, lost time.Time, await
 // nobody has asked for.
 func (l *policyLoad) finish(t *testing.T, fresh string) {
 	t.Helper()
-	eventually(t, "the outage to be over", func() bool { return l.events.count(core.EventOutageEnded) > 0 })
+	eventually(t, "the outage to be over", func() bool { return l.events.count(store.EventOutageEnded) > 0 })
 	eventually(t, "more decisions", l.ofRedis(time.Now()))
 	asks := l.stop()
 	wantOnTime(t, asks, l.deadline)

@@ -200,21 +200,21 @@ func freezeUnderLoad(t *testing.T, policy core.OutageAction) {
 	freezes, lasts := long.Rounds(2, 3), long.Rounds(300*time.Millisecond, time.Second)
 	server := redistest.Start(t)
 	rdb := server.Client(t)
-	store := redisstore.New(rdb)
-	heard := listen(store)
+	tested := redisstore.New(rdb)
+	heard := listen(tested)
 	var opened struct {
 		sync.Mutex
 		at time.Time // first, since it was set to zero
 	}
-	store.Registry().Watch(func(e core.Event) {
+	tested.Registry().Watch(func(e core.Event) {
 		opened.Lock()
 		defer opened.Unlock()
-		if e.Kind == core.EventBreakerOpened && opened.at.IsZero() {
+		if e.Kind == store.EventBreakerOpened && opened.at.IsZero() {
 			opened.at = time.Now()
 		}
 	})
 	s := newSite(t, newLimiter(t, core.Config{
-		Store:  store,
+		Store:  tested,
 		Limits: []core.Limit{atMost(1_000_000, "api").OnOutage(policy)},
 		Bypass: []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
 	}))
@@ -236,7 +236,7 @@ func freezeUnderLoad(t *testing.T, policy core.OutageAction) {
 			t.Fatalf("the breaker opened in %d of %d freezes; events: %v", len(openAfter), tries, heard)
 		}
 		eventually(t, "the breaker to be closed", func() bool {
-			return heard.count(core.EventBreakerOpened) == heard.count(core.EventBreakerClosed)
+			return heard.count(store.EventBreakerOpened) == heard.count(store.EventBreakerClosed)
 		})
 		s.take()
 		opened.Lock()
@@ -332,7 +332,7 @@ func freezeUnderLoad(t *testing.T, policy core.OutageAction) {
 	if peakConns > 8 {
 		t.Errorf("%d connections to Redis, want the store's four, one of a probe and what is being replaced", peakConns)
 	}
-	opens, closes := heard.atLeast(freezes, core.EventBreakerOpened), heard.atLeast(freezes, core.EventBreakerClosed)
+	opens, closes := heard.atLeast(freezes, store.EventBreakerOpened), heard.atLeast(freezes, store.EventBreakerClosed)
 	if opens < freezes || closes < freezes {
 		t.Errorf("the breaker opened %d times and closed %d times in %d freezes; events: %v", opens, closes, freezes, heard)
 	}

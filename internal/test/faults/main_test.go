@@ -158,22 +158,22 @@ func (a *audience) all() []core.Event {
 }
 
 // of returns the events of a kind, in order.
-func (a *audience) of(kind core.EventKind) []core.Event {
+func (a *audience) of(kind store.EventKind) []core.Event {
 	return slices.DeleteFunc(a.all(), func(e core.Event) bool { return e.Kind != kind })
 }
 
 // count returns how many events of a kind there were.
-func (a *audience) count(kind core.EventKind) int { return len(a.of(kind)) }
+func (a *audience) count(kind store.EventKind) int { return len(a.of(kind)) }
 
 // atLeast waits for n events of a kind, and returns how many there are. An event is
 // reported by the goroutine that caused it, so others can see the effect before.
-func (a *audience) atLeast(n int, kind core.EventKind) int {
+func (a *audience) atLeast(n int, kind store.EventKind) int {
 	soon(func() bool { return a.count(kind) >= n })
 	return a.count(kind)
 }
 
 // heard reports whether there is an event of a kind and class, now or in a moment.
-func (a *audience) heard(kind core.EventKind, class store.Class) bool {
+func (a *audience) heard(kind store.EventKind, class store.Class) bool {
 	return soon(func() bool {
 		return slices.ContainsFunc(a.of(kind), func(e core.Event) bool { return e.Class == class })
 	})

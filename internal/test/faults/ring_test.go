@@ -103,7 +103,7 @@ func TestRingShardIsDown(t *testing.T) {
 			t.Errorf("%s was decided %v", a.key, a.reason)
 		}
 	}
-	if !r.events.heard(core.EventStoreError, store.ClassConnection) {
+	if !r.events.heard(store.EventStoreError, store.ClassConnection) {
 		t.Errorf("the hook heard %v", r.events)
 	}
 	down.Restart(t)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -50,7 +49,7 @@ func TestSentinelMasterIsDemoted(t *testing.T) {
 	set, load := newSentinelLoad(t)
 	master, began := set.Master(t), time.Now()
 	master.ReadOnly(t)
-	eventually(t, "the hook to hear of READONLY", func() bool { return load.events.heard(core.EventStoreError, store.ClassReadOnly) })
+	eventually(t, "the hook to hear of READONLY", func() bool { return load.events.heard(store.EventStoreError, store.ClassReadOnly) })
 	set.DownAfter(t, soonDead)
 	eventually(t, "a new master", func() bool { return set.Master(t) != master })
 	set.DownAfter(t, never)
@@ -73,7 +72,7 @@ func TestSentinelFailoverByHand(t *testing.T) {
 	back := eventually(t, "decisions of Redis", load.ofRedis(promoted))
 	figure(t, "new master, with all replicas in sync, after", promoted.Sub(began))
 	figure(t, "all keys decided by it then within", back)
-	if load.events.count(core.EventOutageBegan) > 0 {
+	if load.events.count(store.EventOutageBegan) > 0 {
 		load.finish(t, "exact")
 		return
 	}

@@ -26,7 +26,7 @@ func TestRedisIsAbsentAtStart(t *testing.T) {
 	for _, a := range apps {
 		back := eventually(t, "a decision by Redis", func() bool { return a.ask(planted).Reason == core.ReasonWithinLimit })
 		figure(t, a.name+": decided by Redis after its start within", back)
-		if a.heard.atLeast(1, core.EventOutageBegan) != 1 || a.heard.atLeast(1, core.EventBreakerClosed) != 1 {
+		if a.heard.atLeast(1, store.EventOutageBegan) != 1 || a.heard.atLeast(1, store.EventBreakerClosed) != 1 {
 			t.Errorf("%s: events: %v", a.name, a.heard)
 		}
 	}
@@ -74,7 +74,7 @@ func TestRedisIsKilledAndRestartedEmpty(t *testing.T) {
 		if during[a.name] != want[0] || after != want[1] {
 			t.Errorf("%s: %d passed in the outage and %d after it, want %v; events: %v", a.name, during[a.name], after, want, a.heard)
 		}
-		for _, e := range a.heard.of(core.EventStoreError) {
+		for _, e := range a.heard.of(store.EventStoreError) {
 			if e.Class != store.ClassConnection {
 				t.Errorf("%s: an error of class %q; events: %v", a.name, e.Class, a.heard)
 			}

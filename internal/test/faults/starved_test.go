@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -179,7 +180,7 @@ func TestAStarvedProcessIsNoOutage(t *testing.T) {
 					return fmt.Sprintf("the slowest decision took %v: the process was not stopped while it asked", r.Slowest)
 				}
 				for _, e := range r.Events {
-					if strings.HasPrefix(e, core.EventBreakerOpened.String()) {
+					if strings.HasPrefix(e, string(store.EventBreakerOpened)) {
 						return e
 					}
 				}

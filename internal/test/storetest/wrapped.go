@@ -38,7 +38,7 @@ func runWrapped(t *testing.T, newStore Factory) {
 			t.Parallel()
 			inner, out := newStore(t, NewClock()), new(atomic.Bool)
 			var mu sync.Mutex
-			var heard []core.EventKind
+			var heard []store.EventKind
 			inner.Registry().OnEvent(func(e core.Event) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -61,7 +61,7 @@ func runWrapped(t *testing.T, newStore Factory) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if len(heard) < 2 || heard[0] != core.EventOutageBegan || heard[1] != core.EventStoreError {
+			if len(heard) < 2 || heard[0] != store.EventOutageBegan || heard[1] != store.EventStoreError {
 				t.Errorf("events %v, want the start of an outage, then its error", heard)
 			}
 		})
