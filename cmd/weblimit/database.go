@@ -32,7 +32,8 @@ type ledger struct {
 // use says what a command needs.
 type use struct{ writes, redis bool }
 
-// open attaches to the book.
+// open attaches to the book. A command that only reads says so to PostgreSQL, where the connection can: a mistake of this
+// program then writes nothing.
 func (a *app) open(ctx context.Context, d *database, use use) (*ledger, error) {
 	config, err := a.poolConfig()
 	if err != nil {

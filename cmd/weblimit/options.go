@@ -156,7 +156,8 @@ func (a *app) noFlags(group, of string) error {
 	return nil
 }
 
-// credentials finds the user and the password of a page, and takes both out of the URL.
+// credentials finds the user and the password of a page, and takes both out of the URL. A flag wins over the URL, which wins
+// over a variable; of the variables the password itself wins over that of its file. Last, a terminal is asked.
 func (a *app) credentials(t *target) (err error) {
 	t.user = t.page.User.Username()
 	t.password, _ = t.page.User.Password()

@@ -30,6 +30,7 @@ var questions = map[string]question{
 	"rollback":    {http.MethodPost, "/rollback", inspect.Act, printPolicy},
 }
 
+// askTimeout is longer than reloadTimeout, so that the answer to a reload says what became of it.
 const askTimeout = 25 * time.Second
 
 func printAll(out io.Writer, answer []byte) error {
@@ -88,7 +89,7 @@ func (o *options) ask(q question, where string, out io.Writer) error {
 }
 
 // adminClient returns how to reach the admin listener of these settings, or the one at http://host:port,
-// https://host:port or unix:/path.
+// https://host:port or unix:/path. It follows no redirection: the password is for this instance alone.
 func (o *options) adminClient(where string) (base string, client *http.Client, err error) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	client = &http.Client{

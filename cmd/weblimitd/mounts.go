@@ -11,7 +11,8 @@ import (
 	"github.com/weblimit/weblimit/policy"
 )
 
-// mount is a part of weblimit that callers talk to.
+// mount is a part of weblimit that callers talk to. What a part does not have is nil. The guard stands in front of http and
+// grpc, and not of open.
 type mount struct {
 	name    string                          // in metrics
 	http    map[string]http.Handler         // on the data listener, by path, or by its beginning up to a slash
