@@ -23,9 +23,9 @@ var _ core.Policies = (*Client)(nil)
 // Limiter returns a limiter that has the service decide by the policy of that name, for adapters and for
 // AllowKey. It implements [core.Policies].
 //
-// config.Store must be [Client.Store]. Its Bypass, Headers, HeadersWhen, Details, MissingKey's Challenge, Observe,
-// OnWarning, Logger and Replicas are those of this process. Conditions of Bypass ask nobody. OnWarning hears of the levels
-// that its own requests reach, without the keys that say more than they do: see keyfuncs.Func.ReadsMore.
+// config.Store must be [Client.Store]. docs/service/parity.md says what its other fields do here, and which are refused.
+// Conditions of Bypass ask nobody. OnWarning hears of the levels that this limiter's own requests reach, without the keys
+// that say more than they do: see keyfuncs.Func.ReadsMore.
 //
 // The service is not asked whether there is such a policy, so that a process starts while the service is down.
 // Without one, decisions are as in an outage, and events say why.
@@ -46,6 +46,10 @@ func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error)
 		return nil, errors.New("weblimit: client: Config.Limits must be empty: the limits are those of the policy; limits for outages are in client.Config.OnOutage")
 	case config.Timeout > c.config.Timeout:
 		return nil, fmt.Errorf("weblimit: client: Config.Timeout is %v, and no request to the service takes longer than client.Config.Timeout, %v", config.Timeout, c.config.Timeout)
+	case config.MaxWaiting != 0 || config.MaxWaitingPerKey != 0:
+		return nil, errors.New("weblimit: client: Config.MaxWaiting and MaxWaitingPerKey must be 0: the service says how long a request waits, and this process does not know its keys; the wait of a limit bounds its queue")
+	case config.MissingKey.Status != 0:
+		return nil, errors.New("weblimit: client: Config.MissingKey.Status must be 0: the status is that of the policy; set missing_key there, or leave it to the default")
 	}
 	limits, err := c.config.OnOutage.limitsBeside(&config.Fallback)
 	if err != nil {

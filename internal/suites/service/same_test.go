@@ -2,8 +2,10 @@ package service_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -29,7 +31,7 @@ const sameFile = `
 policies:
   api:
     limits:
-      requests: {limit: 40/hour fixed, by: {header: X-User}}
+      requests: {limit: 40/hour fixed, by: {header: X-User}, warn_at: [0.1, 0.2]}
       tokens: {limit: 1000/hour fixed, by: {header: X-User}, when: {routes: [/chat]}, estimate: 300, refund_on: [server_errors]}
       output: {limit: 500/hour fixed, by: {header: X-User}, when: {routes: [/chat]}, estimate: 100}
       running: {limit: concurrent 2 lease 1h, by: {header: X-User}, when: {routes: [/slow]}}
@@ -42,6 +44,11 @@ policies:
       fetch: {limit: 3/hour fixed, by: {header: X-User}, when: {routes: [/fetch]}, refund_on: [canceled]}
       queue: {limit: 10/minute burst 1 wait 30s, by: {header: X-User}, when: {routes: [/queue]}}
       plan: {limit: 10/hour fixed, by: {header: X-User}, when: {routes: [/plan]}, keep_free: {share: 0.5, for: {methods: [POST]}}}
+  jobs:
+    limits:
+      jobs: {limit: 20/hour fixed, by: {header: X-User}, warn_at: [0.5, 1], refund_on: [server_errors], penalty: {after: 2, within: 10m, for: 90m}}
+      workers: {limit: concurrent 8 lease 1h, by: {header: X-User}}
+      estimated: {limit: 100/hour burst 60, by: {header: X-User}, estimate: 5}
 `
 
 // step is a request of the table, and what its handler does.
@@ -50,6 +57,8 @@ type step struct {
 	path   string // and its route
 	method string // GET by default
 	user   string // ann by default; "-" for none
+	header [2]string
+	batch  int64 // units of policy jobs, in place of a request
 	after  time.Duration
 
 	spend  [][]any // units and names of limits, as for core.Spend
@@ -101,6 +110,16 @@ var sameSteps = []step{
 	{what: "one that leaves while it waits gives its place back", denied: true, path: "/queue", left: true},
 	{what: "so does the next, whose place is the same", denied: true, path: "/queue", left: true},
 
+	{what: "a batch that fits", batch: 7},
+	{what: "one that fits in part, by its slots", batch: 9007199254740992, spend: [][]any{{3, "estimated"}}},
+	{what: "one of which the server has failed", batch: 9, status: 500},
+	{what: "what is left of the window", batch: 50},
+	{what: "nothing", denied: true, batch: 50},
+	{what: "nothing again", denied: true, batch: 1},
+	{what: "now blocked", denied: true, batch: 1},
+	{what: "a batch of another client", batch: 3, user: "bea"},
+	{what: "a batch without a key, which is one of all that have none", batch: 3, user: "-"},
+
 	{what: "no key", path: "/fetch", user: "-"},
 	{what: "of the class that may not use all", path: "/plan"},
 	{what: "of the class that may", path: "/plan", method: "POST"},
@@ -109,14 +128,9 @@ var sameSteps = []step{
 
 func TestTheSameAnswersHereAndThere(t *testing.T) {
 	t.Parallel()
-	want := playedBy(t, inProcess)
-	for name, way := range map[string]func(*testing.T, *stage){"the client": byClient, "HTTP": byHTTP} {
-		got := playedBy(t, way) // which ends the test if a step can't be played
-		for i := range want {
-			if got[i] != want[i] {
-				t.Errorf("%s, step %d, %s:\n got %s\nwant %s", name, i, sameSteps[i].what, got[i], want[i])
-			}
-		}
+	want := playedTheSame(t, must.Get(policy.Parse("limits.yaml", []byte(sameFile)))(t), sameSteps)
+	if told := strings.Join(want, "\n"); strings.Count(told, "\n  warned: ") < 5 {
+		t.Errorf("hardly anybody was warned:\n%s", told)
 	}
 	for i, answer := range want { // a table in which all are allowed would show nothing
 		if denied := strings.HasPrefix(answer, "429") || strings.HasPrefix(answer, "503"); denied != sameSteps[i].denied {
@@ -125,18 +139,87 @@ func TestTheSameAnswersHereAndThere(t *testing.T) {
 	}
 }
 
+// playedTheSame plays a table in each way to ask, and returns what it showed in the process. The others showed the same.
+func playedTheSame(t *testing.T, set core.Policies, steps []step) []string {
+	t.Helper()
+	want := playedBy(t, inProcess, set, steps)
+	for name, way := range map[string]func(*testing.T, *stage){"the client": byClient, "HTTP": byHTTP} {
+		got := playedBy(t, way, set, steps) // which ends the test if a step can't be played
+		for i := range want {
+			if got[i] != want[i] {
+				t.Errorf("%s, step %d, %s:\n got %s\nwant %s", name, i, steps[i].what, got[i], want[i])
+			}
+		}
+	}
+	return want
+}
+
 // stage is where one way to ask is played.
 type stage struct {
 	store  core.Store
-	set    *policy.Set
+	set    core.Policies
 	limit  func(http.Handler) http.Handler
-	settle []func(context.Context) error // in this order
+	batch  func(*testing.T, *step) string // of policy jobs
+	settle []func(context.Context) error  // in this order
+
+	mu     sync.Mutex
+	warned []core.Warning // since the last step. Guarded by mu.
 }
 
-func inProcess(_ *testing.T, s *stage) {
-	limits := nethttp.With(core.Config{Store: s.store})
-	s.limit, s.settle = limits.Policy(s.set, "api"), append(s.settle, limits.Drain)
+func (s *stage) warnAll(all []core.Warning) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warned = append(s.warned, all...)
 }
+
+func (s *stage) warn(_ context.Context, w core.Warning) { s.warnAll([]core.Warning{w}) }
+
+// take returns the warnings since the last call.
+func (s *stage) take() []core.Warning {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.warned
+	s.warned = nil
+	return all
+}
+
+func inProcess(t *testing.T, s *stage) { s.ask(t, core.Config{Store: s.store}, s.set) }
+
+// ask prepares the stage for limiters of policies.
+func (s *stage) ask(t *testing.T, config core.Config, by core.Policies) {
+	t.Helper()
+	config.OnWarning = s.warn
+	limits := nethttp.With(config)
+	s.limit, s.settle = limits.Policy(by, "api"), append([]func(context.Context) error{limits.Drain}, s.settle...)
+	jobs, err := by.Limiter(config, "jobs")
+	if errors.Is(err, core.ErrNoPolicy) {
+		return
+	}
+	must.OK(t, err)
+	s.settle = append([]func(context.Context) error{jobs.Drain}, s.settle...)
+	s.batch = func(t *testing.T, st *step) string {
+		values := keyfuncs.Values{}
+		if st.user != "-" {
+			values["X-User"] = st.name()
+		}
+		granted, d := jobs.AllowAtMost(values, st.batch)
+		if d.Allowed {
+			for _, each := range st.spend {
+				must.OK(t, report(core.NewContext(t.Context(), d), each))
+			}
+			d.Settle(core.Outcome{Status: max(st.status, 200)})
+			return saidOfBatch(granted, 200, d.RetryAfter)
+		}
+		return saidOfBatch(granted, d.Status(), d.RetryAfter)
+	}
+}
+
+func saidOfBatch(granted int64, status int, after time.Duration) string {
+	return fmt.Sprint(status, "; granted ", granted, "; more after ", (after + time.Millisecond - 1).Milliseconds(), " ms")
+}
+
+// name returns who makes the request.
+func (st *step) name() string { return cmp.Or(st.user, "ann") }
 
 func (s *stage) serve(t *testing.T) string {
 	t.Helper()
@@ -149,9 +232,8 @@ func (s *stage) serve(t *testing.T) string {
 
 func byClient(t *testing.T, s *stage) {
 	url := s.serve(t)
-	remote := must.Get(client.New(client.Config{URL: url, Timeout: patience, OnOutage: client.OnOutage{Action: core.Deny}, Send: client.Fields{Headers: []string{"X-User"}}}))(t)
-	limits := nethttp.With(core.Config{Store: remote.Store()})
-	s.limit, s.settle = limits.Policy(remote, "api"), append([]func(context.Context) error{limits.Drain}, s.settle...)
+	remote := must.Get(client.New(client.Config{URL: url, Timeout: patience, OnOutage: client.OnOutage{Action: core.Deny}, Send: client.Fields{Headers: []string{"X-User", "X-Said"}}}))(t)
+	s.ask(t, core.Config{Store: remote.Store()}, remote)
 }
 
 // spentKey is the key of a context under which a caller over HTTP notes what its handler reports.
@@ -165,25 +247,36 @@ type spent struct {
 // byHTTP is a caller that knows the API and nothing else: it checks, and settles what the answer holds.
 func byHTTP(t *testing.T, s *stage) {
 	url := s.serve(t)
+	s.batch = func(t *testing.T, st *step) string {
+		headers := map[string]any{}
+		if st.user != "-" {
+			headers["X-User"] = st.name()
+		}
+		var a httpAnswer
+		postJSON(t, url+"/v1/check", map[string]any{
+			"policy": "jobs", "hold": true, "warnings": true, "at_most": st.batch, "request": map[string]any{"headers": headers},
+		}, &a)
+		s.warnAll(a.Warnings)
+		if a.Reservation != "" {
+			costs := map[string]int64{}
+			for _, each := range st.spend {
+				costs[each[1].(string)] += int64(each[0].(int))
+			}
+			postJSON(t, url+"/v1/settle", map[string]any{"reservation": a.Reservation, "costs": costs, "outcome": map[string]any{"status": max(st.status, 200)}}, nil)
+		}
+		return saidOfBatch(a.Granted, a.Status, time.Duration(a.RetryAfterMS)*time.Millisecond)
+	}
 	s.limit = func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			headers := map[string]any{}
-			if user := r.Header.Get("X-User"); user != "" {
-				headers["X-User"] = user
-			}
-			var a struct {
-				Allowed     bool
-				Status      int
-				DelayMS     int64 `json:"delay_ms"`
-				Headers     map[string]string
-				Reservation string
-			}
-			call := map[string]any{"policy": "api", "hold": true, "request": map[string]any{"method": r.Method, "route": r.URL.Path, "headers": headers}}
+			var a httpAnswer
+			call := map[string]any{"policy": "api", "hold": true, "warnings": true, "request": map[string]any{"method": r.Method, "route": r.URL.Path, "headers": r.Header}}
 			postJSON(t, url+"/v1/check", call, &a)
+			s.warnAll(a.Warnings)
 			for name, value := range a.Headers {
 				w.Header().Set(name, value)
 			}
 			if a.Allowed && a.DelayMS > 0 && r.Context().Err() != nil {
+				w.Header().Del("X-RateLimit-Warning") // of a charge that is given back
 				postJSON(t, url+"/v1/refund", map[string]any{"reservation": a.Reservation}, nil)
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
@@ -205,6 +298,18 @@ func byHTTP(t *testing.T, s *stage) {
 			postJSON(t, url+"/v1/settle", settlement, nil)
 		})
 	}
+}
+
+// httpAnswer is what a caller over HTTP reads of an answer.
+type httpAnswer struct {
+	Allowed      bool
+	Status       int
+	DelayMS      int64 `json:"delay_ms"`
+	RetryAfterMS int64 `json:"retry_after_ms"`
+	Granted      int64
+	Headers      map[string]string
+	Reservation  string
+	Warnings     []core.Warning
 }
 
 type statusWriter struct {
@@ -235,18 +340,21 @@ func postJSON(t *testing.T, url string, body, to any) {
 }
 
 // playedBy plays the table by one way to ask, and returns what each step showed.
-func playedBy(t *testing.T, way func(*testing.T, *stage)) (shown []string) {
+func playedBy(t *testing.T, way func(*testing.T, *stage), set core.Policies, steps []step) (shown []string) {
 	t.Helper()
 	now := time.Date(2026, time.March, 2, 10, 0, 1, 0, time.UTC).UnixMicro()
 	memory := core.NewMemory()
 	testclock.Set(memory, func() int64 { return now })
-	s := &stage{store: memory, set: must.Get(policy.Parse("limits.yaml", []byte(sameFile)))(t)}
+	s := &stage{store: memory, set: set}
 	way(t, s)
-	peeker := must.Get(s.set.Limiter(core.Config{Store: memory}, "api"))(t)
+	peekers := []*core.Limiter{must.Get(set.Limiter(core.Config{Store: memory}, "api"))(t)}
+	if jobs, err := set.Limiter(core.Config{Store: memory}, "jobs"); err == nil {
+		peekers = append(peekers, jobs)
+	}
 	var open sync.WaitGroup
 	ends := make(chan struct{})
-	for i := range sameSteps {
-		st := &sameSteps[i]
+	for i := range steps {
+		st := &steps[i]
 		now += st.after.Microseconds()
 		answer := "closed"
 		switch {
@@ -258,24 +366,31 @@ func playedBy(t *testing.T, way func(*testing.T, *stage)) (shown []string) {
 			entered := make(chan struct{})
 			end := ends
 			open.Go(func() {
-				s.ask(t, st, func() {
+				s.request(t, st, func() {
 					close(entered)
 					<-end
 				})
 			})
 			<-entered
 			answer = "entered"
+		case st.batch > 0:
+			answer = s.batch(t, st)
 		default:
-			answer = s.ask(t, st, nil)
+			answer = s.request(t, st, nil)
+		}
+		for _, w := range s.take() {
+			answer += fmt.Sprintf("\n  warned: %+v", w)
 		}
 		for _, drain := range s.settle {
 			must.OK(t, drain(t.Context()))
 		}
 		for _, user := range []string{"ann", "bea"} {
-			d := must.Get(peeker.Peek(t.Context(), keyfuncs.Encode("header.x-user", user), 0))(t)
 			answer += "\n  left of " + user + ":"
-			for _, r := range d.Results() {
-				answer += fmt.Sprintf(" %s %d", r.Rule.Name, r.Remaining)
+			for _, peeker := range peekers {
+				d := must.Get(peeker.Peek(t.Context(), keyfuncs.Encode("header.x-user", user), 0))(t)
+				for _, r := range d.Results() {
+					answer += fmt.Sprintf(" %s %d", r.Rule.Name, r.Remaining)
+				}
 			}
 		}
 		shown = append(shown, answer)
@@ -283,8 +398,8 @@ func playedBy(t *testing.T, way func(*testing.T, *stage)) (shown []string) {
 	return shown
 }
 
-// ask makes a request, and returns what its client is told.
-func (s *stage) ask(t *testing.T, st *step, while func()) string {
+// request makes a request, and returns what its client is told.
+func (s *stage) request(t *testing.T, st *step, while func()) string {
 	t.Helper()
 	ctx, hangUp := context.WithCancel(context.Background())
 	defer hangUp()
@@ -309,10 +424,11 @@ func (s *stage) ask(t *testing.T, st *step, while func()) string {
 		method = http.MethodGet
 	}
 	r := httptest.NewRequestWithContext(ctx, method, st.path, nil)
-	if st.user == "" {
-		r.Header.Set("X-User", "ann")
-	} else if st.user != "-" {
-		r.Header.Set("X-User", st.user)
+	if st.user != "-" {
+		r.Header.Set("X-User", st.name())
+	}
+	if st.header[0] != "" {
+		r.Header.Set(st.header[0], st.header[1])
 	}
 	if st.left {
 		hangUp()
@@ -320,7 +436,7 @@ func (s *stage) ask(t *testing.T, st *step, while func()) string {
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, r)
 	said := fmt.Sprint(w.Code)
-	for _, name := range []string{"RateLimit", "RateLimit-Policy", "Retry-After"} {
+	for _, name := range []string{"RateLimit", "RateLimit-Policy", "X-RateLimit-Warning", "Retry-After"} {
 		said += fmt.Sprintf("; %s", w.Header().Get(name))
 	}
 	return said
