@@ -1,17 +1,16 @@
 package core
 
-import "github.com/weblimit/weblimit/core/store"
+import (
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/limittext"
+)
 
 // algorithmWords are the algorithms that the text of a limit names: by a word, behind which a second one may stand.
-var algorithmWords = []struct {
-	word, second string
-	algorithm    store.Algorithm
-	choose       func(Limit) Limit
-}{
-	{"fixed", "window", store.FixedWindow, Limit.FixedWindow},
-	{"sliding", "window", store.SlidingWindow, Limit.SlidingWindow},
-	{"log", "", store.SlidingLog, Limit.SlidingLog},
-	{"bucket", "", store.TokenBucket, Limit.TokenBucket},
+var algorithmWords = limittext.Words{
+	{Word: "fixed", Second: "window", Algorithm: store.FixedWindow},
+	{Word: "sliding", Second: "window", Algorithm: store.SlidingWindow},
+	{Word: "log", Algorithm: store.SlidingLog},
+	{Word: "bucket", Algorithm: store.TokenBucket},
 }
 
 // choose sets the algorithm. A limit for which two were chosen is an error when it is used.

@@ -1,12 +1,115 @@
 package core
 
 import (
+	"errors"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/limittext"
 )
+
+// maxLimitText is how many bytes the text of a limit has at most.
+const maxLimitText = 256
+
+// ParseLimit reads the numbers of a limit from text, for flags, environment variables and
+// configuration files. What depends on requests is added in code:
+//
+//	limit, err := core.ParseLimit(os.Getenv("LIMIT")) // such as "100/minute burst 20"
+//	…
+//	limit = limit.By(keyfuncs.ClientIP()).Named("api")
+//
+// The text, in the EBNF of ISO 14977, where blanks may stand between words and numbers:
+//
+//	limit     = ( rate | "concurrent", number ), { option } ;
+//	rate      = number, [ requests ], ( "/" | "per" ), ( duration | unit | calendar ) ;
+//	calendar  = "day", zone | "month", [ "from", number ], zone ;
+//	option    = algorithm | "burst", number | "jitter" | "wait", duration
+//	          | "lease", duration | "soft", number ;
+//	algorithm = [ "token" ], "bucket" | "leaky", [ "bucket" ], duration
+//	          | "fixed", [ "window" ] | "sliding", [ "window" ] | [ "sliding" ], "log" ;
+//	duration  = number, unit, { number, unit } ;
+//	unit      = "us" | "ms" | "s" | "m" | "h" | "d" | "w" | "second" | "minute" | "hour" | … ;
+//	requests  = "r" | "req" | "request" | "requests" ;
+//	number    = digit, { digit | "_", digit } ;
+//
+// Units have their usual short and long names, singular or plural. Letters may be of either
+// case, but for the zone, which is a name of the IANA database, and for a sole "M", which
+// could be minutes or months. Each option may be given once, and a value may follow its name behind "=".
+//
+//	100/minute                         PerMinute(100)
+//	5 per 15 minutes                   Per(5, 15*time.Minute)
+//	10r/s burst 20                     PerSecond(10).Burst(20)
+//	1000/day fixed jitter              PerDay(1000).FixedWindow().Jitter()
+//	5/15m log                          Per(5, 15*time.Minute).SlidingLog()
+//	10/s leaky 1s                      PerSecond(10).LeakyBucket(time.Second)
+//	1000/day Europe/Berlin             PerCalendarDay(1000, berlin)
+//	100_000/month from 15 UTC soft 80000
+//	                                   PerBillingMonth(100_000, 15, time.UTC).Soft(80_000)
+//	concurrent 2 lease 30s             Concurrent(2).Lease(30*time.Second)
+//
+// The error quotes the text and says what was expected. A limit that can never work, such as
+// "0/minute", is an error, too. Text of more than 256 bytes is refused.
+func ParseLimit(s string) (Limit, error) {
+	if len(s) > maxLimitText {
+		return Limit{}, &store.ConfigError{Path: "ParseLimit", Err: fmt.Errorf("a limit has at most %d bytes, got %d that begin with %q", maxLimitText, len(s), s[:32])}
+	}
+	var l Limit
+	text, err := algorithmWords.Parse(s)
+	if err == nil {
+		l = fromText(text)
+		_, err = l.Rule()
+	}
+	if err != nil {
+		if of := (*store.ConfigError)(nil); errors.As(err, &of) { // that of a limit, which has no name here
+			err = of.Err
+		}
+		return Limit{}, &store.ConfigError{Path: "ParseLimit", Err: &store.ConfigError{Path: fmt.Sprintf("%q", s), Err: err}}
+	}
+	return l, nil
+}
+
+// MustParseLimit returns the limit of [ParseLimit], and panics if there was an error: for
+// start-up, not while serving.
+func MustParseLimit(s string) Limit {
+	l, err := ParseLimit(s)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// fromText returns the limit that a text says.
+func fromText(t limittext.Text) Limit {
+	l := Per(t.Quota, t.Window)
+	switch {
+	case t.Concurrent:
+		l = Concurrent(t.Quota)
+	case t.Calendar.Unit != 0:
+		l = perPeriod(t.Quota, t.Calendar)
+	}
+	if t.Burst != nil {
+		l = l.Burst(*t.Burst)
+	}
+	if t.Wait != nil {
+		l = l.Wait(*t.Wait)
+	}
+	if t.Leaky != nil {
+		l = l.LeakyBucket(*t.Leaky)
+	}
+	if t.Algorithm != 0 {
+		l.numbers.choose(t.Algorithm)
+	}
+	if t.Jitter {
+		l = l.Jitter()
+	}
+	if t.Lease != nil {
+		l = l.Lease(*t.Lease)
+	}
+	if t.Soft != nil {
+		l = l.Soft(*t.Soft)
+	}
+	return l
+}
 
 // String returns the numbers of the limit as [ParseLimit] reads them, such as "100/minute burst
 // 20". The rest of the limit is not in it: its name, keys, cost, penalty, warning levels and policies,
@@ -16,40 +119,27 @@ func (l Limit) String() string {
 	if n.Algorithm == 0 {
 		return ""
 	}
-	b := make([]byte, 0, 64)
+	t := limittext.Text{Concurrent: n.concurrent, Quota: n.Quota, Window: n.Window, Algorithm: n.chosen, Jitter: n.Jitter}
+	if n.Algorithm == store.Calendar {
+		t.Calendar = n.Calendar
+	}
+	if n.hasBurst {
+		t.Burst = &n.Burst
+	}
 	switch {
-	case n.concurrent:
-		b = strconv.AppendInt(append(b, "concurrent "...), n.Quota, 10)
-	case n.Algorithm == store.Calendar:
-		b = appendPeriod(append(strconv.AppendInt(b, n.Quota, 10), '/'), n.Calendar)
+	case l.wait == 0:
+	case n.chosen == store.TokenBucket && n.hasBurst:
+		t.Leaky = &l.wait
 	default:
-		b = appendSpan(append(strconv.AppendInt(b, n.Quota, 10), '/'), n.Window)
-	}
-	leaky := n.chosen == store.TokenBucket && l.wait != 0 && n.hasBurst
-	if n.hasBurst && (!leaky || n.Burst != 1) {
-		b = strconv.AppendInt(append(b, " burst "...), n.Burst, 10)
-	}
-	for _, a := range algorithmWords { // a calendar and slots are chosen by their constructors
-		if a.algorithm == n.chosen && !leaky {
-			b = append(append(b, ' '), a.word...)
-		}
-	}
-	if n.Jitter {
-		b = append(b, " jitter"...)
-	}
-	switch {
-	case leaky:
-		b = appendDuration(append(b, " leaky "...), l.wait)
-	case l.wait != 0:
-		b = appendDuration(append(b, " wait "...), l.wait)
+		t.Wait = &l.wait
 	}
 	if n.hasLease {
-		b = appendDuration(append(b, " lease "...), n.Window)
+		t.Lease = &n.Window
 	}
 	if n.hasSoft {
-		b = strconv.AppendInt(append(b, " soft "...), n.Soft, 10)
+		t.Soft = &n.Soft
 	}
-	return string(b)
+	return algorithmWords.Write(&t)
 }
 
 // MarshalText returns the text of [Limit.String], for [flag.TextVar], JSON, YAML and other
@@ -100,47 +190,4 @@ func (l *Limit) UnmarshalText(text []byte) error {
 		l.cost = parsed.cost
 	}
 	return nil
-}
-
-// appendSpan appends a window: one unit by its name, others as a duration.
-func appendSpan(b []byte, window time.Duration) []byte {
-	for _, u := range units {
-		if u.length == window {
-			return append(b, u.names[0]...)
-		}
-	}
-	return appendDuration(b, window)
-}
-
-// appendDuration appends a duration as numbers with short units, 1h30m.
-func appendDuration(b []byte, d time.Duration) []byte {
-	if d <= 0 {
-		return append(strconv.AppendInt(b, int64(d/time.Second), 10), 's')
-	}
-	for _, u := range [...]struct {
-		name   string
-		length time.Duration
-	}{{"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}, {"us", time.Microsecond}, {"ns", 1}} {
-		if n := d / u.length; n > 0 {
-			b = append(strconv.AppendInt(b, int64(n), 10), u.name...)
-			d %= u.length
-		}
-	}
-	return b
-}
-
-// appendPeriod appends the period of a calendar and its time zone.
-func appendPeriod(b []byte, p store.Period) []byte {
-	if p.Unit == store.CalendarDay {
-		b = append(b, "day "...)
-	} else {
-		b = append(b, "month "...)
-		if p.Day != 1 {
-			b = append(strconv.AppendInt(append(b, "from "...), int64(p.Day), 10), ' ')
-		}
-	}
-	if p.Location == nil {
-		return append(b, "?"...)
-	}
-	return append(b, p.Location.String()...)
 }

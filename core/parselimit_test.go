@@ -143,7 +143,7 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 		"100/day ../../etc/passwd":      `is neither an option nor a known time zone`,
 		"100/day UTC Europe/Berlin":     `time zone is given twice`,
 		"100/2d UTC":                    `unknown option "UTC"`,
-		"100/hour UTC":                  `unknown option "UTC", expected burst, fixed`,
+		"100/hour UTC":                  `unknown option "UTC", expected one of burst, fixed`,
 		"100/hour wait 1d UTC":          `unknown option "UTC"`,
 		"100/hour from 5":               `"from" belongs to months`,
 		"100/month from 32 UTC":         `the day of the month must be from 1 to 31, got 32`,

@@ -1,4 +1,4 @@
-package core
+package limittext
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/weblimit/weblimit/internal/spelling"
 )
 
-// unit is a unit of time, by its names; the first is the one that Limit.String writes.
+// unit is a unit of time, by its names; the first is the one that Text.String writes.
 type unit struct {
 	names  []string
 	length time.Duration // 0 for months, which vary
@@ -30,7 +30,7 @@ var units = []unit{
 }
 
 // once reports an option that was given before.
-func (p *limitParser) once(name string) error {
+func (p *parser) once(name string) error {
 	if slices.Contains(p.given, name) {
 		return fmt.Errorf("%s is given twice", name)
 	}
@@ -39,36 +39,36 @@ func (p *limitParser) once(name string) error {
 }
 
 // value reads the number of an option.
-func (p *limitParser) value(name, missing string) (int64, error) {
+func (p *parser) value(name, missing string) (*int64, error) {
 	if err := p.once(name); err != nil {
-		return 0, err
+		return nil, err
 	}
 	p.equals()
 	n, err := p.count(missing)
 	if err == nil && !p.ends("") {
 		err = fmt.Errorf("unexpected %q after %s %d", p.next(), name, n)
 	}
-	return n, err
+	return &n, err
 }
 
 // time reads the duration of an option.
-func (p *limitParser) time(name, missing string) (time.Duration, error) {
+func (p *parser) time(name, missing string) (*time.Duration, error) {
 	if err := p.once(name); err != nil {
-		return 0, err
+		return nil, err
 	}
 	p.equals()
 	d, _, err := p.duration(missing)
-	return d, err
+	return &d, err
 }
 
 // equals skips what may stand between an option and its value.
-func (p *limitParser) equals() {
+func (p *parser) equals() {
 	p.rest = strings.TrimPrefix(p.rest, "=")
 	p.blanks()
 }
 
 // duration reads numbers with units: 15m, 1h30m, 15 minutes. one is the unit if it is one of it.
-func (p *limitParser) duration(missing string) (sum time.Duration, one string, err error) {
+func (p *parser) duration(missing string) (sum time.Duration, one string, err error) {
 	for first := true; first || digits(p.rest) > 0; first = false {
 		n, err := p.count(missing)
 		if err != nil {
@@ -96,7 +96,7 @@ func (p *limitParser) duration(missing string) (sum time.Duration, one string, e
 }
 
 // unitName reads the name of a unit.
-func (p *limitParser) unitName() (unit, error) {
+func (p *parser) unitName() (unit, error) {
 	word := p.letters()
 	if word == "" {
 		return unit{}, fmt.Errorf("expected a unit such as second, minute, hour or day, got %q", p.next())
@@ -120,7 +120,7 @@ func (p *limitParser) unitName() (unit, error) {
 }
 
 // count reads a number. missing is the error if there is none.
-func (p *limitParser) count(missing string) (int64, error) {
+func (p *parser) count(missing string) (int64, error) {
 	p.blanks()
 	n := digits(p.rest)
 	if n == 0 {
@@ -142,7 +142,7 @@ func (p *limitParser) count(missing string) (int64, error) {
 }
 
 // secondWord reads a word that may follow, and reports whether it did.
-func (p *limitParser) secondWord(word string) bool {
+func (p *parser) secondWord(word string) bool {
 	before := p.rest
 	p.blanks()
 	if p.word(word) && p.ends("") {
@@ -153,7 +153,7 @@ func (p *limitParser) secondWord(word string) bool {
 }
 
 // word reads a word, and reports whether it is next.
-func (p *limitParser) word(word string) bool {
+func (p *parser) word(word string) bool {
 	if !strings.EqualFold(p.letters(), word) {
 		return false
 	}
@@ -162,7 +162,7 @@ func (p *limitParser) word(word string) bool {
 }
 
 // letters returns the letters that are next.
-func (p *limitParser) letters() string {
+func (p *parser) letters() string {
 	for i := range len(p.rest) {
 		if c := p.rest[i] | 0x20; c < 'a' || c > 'z' {
 			return p.rest[:i]
@@ -172,12 +172,12 @@ func (p *limitParser) letters() string {
 }
 
 // ends reports whether nothing, a blank, or one of the given bytes is next.
-func (p *limitParser) ends(or string) bool {
+func (p *parser) ends(or string) bool {
 	return p.rest == "" || strings.IndexByte(blankBytes+or, p.rest[0]) >= 0
 }
 
 // next returns what is next, up to a blank.
-func (p *limitParser) next() string {
+func (p *parser) next() string {
 	if i := strings.IndexAny(p.rest, blankBytes); i >= 0 {
 		return p.rest[:i]
 	}
@@ -186,7 +186,7 @@ func (p *limitParser) next() string {
 
 const blankBytes = " \t\r\n"
 
-func (p *limitParser) blanks() { p.rest = strings.TrimLeft(p.rest, blankBytes) }
+func (p *parser) blanks() { p.rest = strings.TrimLeft(p.rest, blankBytes) }
 
 // digits returns the length of the number that s begins with.
 func digits(s string) (n int) {
