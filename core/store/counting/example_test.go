@@ -38,9 +38,16 @@ func newMapStore(now func() int64) *mapStore {
 		now: now, buckets: map[id]counting.Bucket{}, manual: map[id]counting.ManualBlock{}, penalties: map[id]counting.Penalty{},
 		marks: map[string]counting.Mark{},
 	}
-	m.Registry().SetInProcess() // a store that processes share does not call it
+	m.Registry().SetInProcess() // a store that processes share calls SetSwapper instead
+	m.Registry().SetBuckets(m.len)
 	counting.SetRestorer(m, m)
 	return m
+}
+
+func (m *mapStore) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.buckets)
 }
 
 func idOf(c *store.Check) id       { return id{string(c.Key), c.Rule.ID()} }

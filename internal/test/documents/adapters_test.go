@@ -46,3 +46,31 @@ func TestEveryAdapterIsListed(t *testing.T) {
 		}
 	}
 }
+
+// A store that processes share is in the README's table of stores, and histories of several processes are checked on it.
+func TestEveryStoreIsListed(t *testing.T) {
+	t.Parallel()
+	var histories strings.Builder
+	Sources(t, "_test.go", func(path, source string) {
+		if strings.Contains(path, "/internal/suites/prove/") {
+			histories.WriteString(source)
+		}
+	})
+	readme := string(must.Get(os.ReadFile(filepath.Join(Root, "README.md")))(t))
+	stores := must.Get(filepath.Glob(filepath.Join(Root, "core", "*store")))(t)
+	for _, folder := range stores {
+		name := filepath.Base(folder)
+		if name == "store" || name == "memstore" { // the contract; core.NewMemory
+			continue
+		}
+		if !strings.Contains(readme, "`core/"+name+"`") {
+			t.Errorf("the table of stores in README.md does not name core/%s", name)
+		}
+		if !strings.Contains(histories.String(), `"github.com/weblimit/weblimit/core/`+name+`"`) {
+			t.Errorf("internal/suites/prove checks no histories on core/%s", name)
+		}
+	}
+	if len(stores) < 4 {
+		t.Errorf("only %v are known as stores", stores)
+	}
+}
