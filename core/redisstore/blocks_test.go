@@ -216,12 +216,15 @@ func TestBlocksAmongOthers(t *testing.T) {
 			}
 		}
 	}
-	client.LPush(t.Context(), prefix+"{list}", "x")
-	client.Set(t.Context(), prefix+"{string}", "someone else's", 0)
-	client.Set(t.Context(), prefix+"{empty}", "", 0)
-	client.Set(t.Context(), prefix+"{short}", "\x01\x00\x00\x00\x00\x61", 0)
-	client.Set(t.Context(), prefix+"{cut short}", "\x01\x00\x00\x00\x00\x60\x00\x00\x00", 0)
-	client.Set(t.Context(), "oddXpfixZ:{user:1}", client.Get(t.Context(), prefix+"{user:0}").Val(), 0)
+	counted := must.Get(client.Get(t.Context(), prefix+"{user:0}").Result())(t)
+	redistest.Prepare(t, client, func(p redis.Pipeliner) {
+		p.LPush(t.Context(), prefix+"{list}", "x")
+		p.Set(t.Context(), prefix+"{string}", "someone else's", 0)
+		p.Set(t.Context(), prefix+"{empty}", "", 0)
+		p.Set(t.Context(), prefix+"{short}", "\x01\x00\x00\x00\x00\x61", 0)
+		p.Set(t.Context(), prefix+"{cut short}", "\x01\x00\x00\x00\x00\x60\x00\x00\x00", 0)
+		p.Set(t.Context(), "oddXpfixZ:{user:1}", counted, 0)
+	})
 	for b, err := range store.Blocks(t.Context(), []*core.Rule{rule}) {
 		if err != nil || !want[b.Key] || b.Limit != "login" || b.Level != 1 || time.Until(b.Until) > time.Hour || time.Until(b.Until) < 50*time.Minute {
 			t.Errorf("listed: %+v, %v", b, err)

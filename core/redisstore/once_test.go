@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/check"
@@ -87,7 +89,7 @@ func TestAForeignMarkIsAnOutage(t *testing.T) {
 	keys := client.Keys(t.Context(), prefix+"*:*").Val()
 	mark := keys[slices.IndexFunc(keys, func(key string) bool { return strings.Contains(key, "}:") })]
 	for _, bad := range []string{"someone else's", "\x01\x00"} {
-		client.Set(t.Context(), mark, bad, 0)
+		redistest.Prepare(t, client, func(p redis.Pipeliner) { p.Set(t.Context(), mark, bad, 0) })
 		if err := store.Take(t.Context(), []core.Check{operation("k", rule, "op")}, make([]core.Result, 1)); err == nil {
 			t.Errorf("a mark of %q was read", bad)
 		}

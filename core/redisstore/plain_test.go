@@ -119,9 +119,11 @@ func TestPlainTakesAreDecidedLikeOthers(t *testing.T) {
 				t.Fatalf("seed %d, step %d: failed, and the long way: %v", seed, step, failed)
 			}
 			if failed[0] {
-				for n := range sets {
-					client.Del(t.Context(), fmt.Sprintf("short:{k%d-0}", n), fmt.Sprintf("short:{k%d-1}", n), fmt.Sprintf("long:{k%d-0}", n), fmt.Sprintf("long:{k%d-1}", n))
-				}
+				redistest.Prepare(t, client, func(p redis.Pipeliner) {
+					for n := range sets {
+						p.Del(t.Context(), fmt.Sprintf("short:{k%d-0}", n), fmt.Sprintf("short:{k%d-1}", n), fmt.Sprintf("long:{k%d-0}", n), fmt.Sprintf("long:{k%d-1}", n))
+					}
+				})
 				continue
 			}
 			if !slices.Equal(results[0], results[1]) || !slices.Equal(states[0], states[1]) {

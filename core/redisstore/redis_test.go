@@ -174,11 +174,13 @@ func TestForeignValuesAreAnOutageAndNotACountOfZero(t *testing.T) {
 	t.Parallel()
 	store, server, prefix := newStore(t)
 	client, rule := server.Client(t), mustRule(t, core.PerHour(10))
-	client.LPush(t.Context(), prefix+"{list}", "x")
 	values := map[string]string{"string": "someone else's", "newer": "\x03\x00\x00\x00\x00", "short": "\x02\x00"}
-	for key, value := range values {
-		client.Set(t.Context(), prefix+"{"+key+"}", value, 0)
-	}
+	redistest.Prepare(t, client, func(p redis.Pipeliner) {
+		p.LPush(t.Context(), prefix+"{list}", "x")
+		for key, value := range values {
+			p.Set(t.Context(), prefix+"{"+key+"}", value, 0)
+		}
+	})
 	for key, want := range map[string]string{"list": "WRONGTYPE", "string": "unknown version", "newer": "unknown version", "short": "too short"} {
 		err := store.Take(t.Context(), []core.Check{checkOf(key, rule, 1)}, make([]core.Result, 1))
 		if err == nil || !strings.HasPrefix(err.Error(), "weblimit: store ") || !strings.Contains(err.Error(), want) {

@@ -89,9 +89,11 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 func TestABadValueFailsItsGroupOnly(t *testing.T) {
 	t.Parallel()
 	client, prefix := redistest.Shared(t).Client(t), redistest.Prefix(t)
-	client.LPush(t.Context(), prefix+"{list}", "x")
-	client.Set(t.Context(), prefix+"{string}", "someone else's", 0)
-	client.Set(t.Context(), prefix+"{short}", "\x01\x00", 0)
+	redistest.Prepare(t, client, func(p redis.Pipeliner) {
+		p.LPush(t.Context(), prefix+"{list}", "x")
+		p.Set(t.Context(), prefix+"{string}", "someone else's", 0)
+		p.Set(t.Context(), prefix+"{short}", "\x01\x00", 0)
+	})
 	for _, bad := range []string{"list", "string", "short"} {
 		rule := mustRule(core.PerHour(10).Named("hourly"))
 		other := mustRule(core.PerHour(20).FixedWindow().Named("other"))
