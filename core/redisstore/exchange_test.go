@@ -177,7 +177,7 @@ func TestSnapshotsAreExchangedAfterAScriptFlush(t *testing.T) {
 		if got := collected(t, e); !slices.Equal(got, []string{snapshot}) {
 			t.Errorf("collected %q, want %q", got, snapshot)
 		}
-		server.Client(t).ScriptFlush(t.Context())
+		redistest.Prepare(t, server.Client(t), func(p redis.Pipeliner) { p.ScriptFlush(t.Context()) })
 	}
 }
 

@@ -110,7 +110,7 @@ func published(t *testing.T, server *redistest.Server, prefix string) (keys func
 	}()
 	client := server.Client(t)
 	return func() []string {
-		client.Publish(t.Context(), prefix+"given-back", "the end")
+		redistest.Prepare(t, client, func(p redis.Pipeliner) { p.Publish(t.Context(), prefix+"given-back", "the end") })
 		var all []string
 		wait.Until(t, "all that was published is here", func() bool {
 			mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/long"
@@ -75,7 +77,7 @@ func TestANoticeChangesNoAnswer(t *testing.T) {
 		for step := range 200 {
 			w.step(fmt.Sprintf("seed %d, step %d", seed, step), small, large)
 		}
-		server.Client(t).FlushAll(t.Context()) // a server of this test's own
+		redistest.Prepare(t, server.Client(t), func(p redis.Pipeliner) { p.FlushAll(t.Context()) }) // a server of this test's own
 	}
 }
 

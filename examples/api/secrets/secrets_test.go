@@ -61,9 +61,11 @@ var places = []struct {
 		server := redistest.Start(t)
 		client := server.Client(t)
 		return redisstore.New(client), func() {
-			for _, key := range client.Keys(t.Context(), "*").Val() {
-				client.Del(t.Context(), key)
-				client.LPush(t.Context(), key, marker)
+			for _, key := range must.Get(client.Keys(t.Context(), "*").Result())(t) {
+				redistest.Prepare(t, client, func(p redis.Pipeliner) {
+					p.Del(t.Context(), key)
+					p.LPush(t.Context(), key, marker)
+				})
 			}
 		}
 	}, core.ReasonOutageLocal, "WRONGTYPE"},
