@@ -114,7 +114,7 @@ func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, limi
 	if r.Rule.Algorithm == store.Calendar {
 		window = r.Rule.LongestPeriod()
 	}
-	if r.Rule.Algorithm == store.FixedWindow || r.Rule.Algorithm == store.Calendar {
+	if r.Rule.Algorithm.EndsAtOnce() {
 		key = strconv.AppendInt(append(key, '@'), r.At+r.ResetAfter.Microseconds(), 10)
 	}
 	key = append(append(key, '|'), limitKey...)

@@ -47,6 +47,12 @@ var names = [...]string{
 	Ledger:        "ledger",
 }
 
+// EndsAtOnce reports whether all units come back in one instant, the end of a window, and none before it.
+func (a Algorithm) EndsAtOnce() bool { return a == FixedWindow || a == Calendar || a == Ledger }
+
+// shifts reports whether the algorithm has windows that jitter can shift: not those of the calendar.
+func (a Algorithm) shifts() bool { return a == FixedWindow || a == SlidingWindow }
+
 func (a Algorithm) valid() bool { return int(a) < len(names) && names[a] != "" }
 
 // String returns the algorithm's name, such as "token bucket".

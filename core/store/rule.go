@@ -114,7 +114,6 @@ func (r *Rule) complete() (err error) {
 }
 
 func (r *Rule) validate() error {
-	windowed := r.Algorithm == FixedWindow || r.Algorithm == SlidingWindow
 	onCalendar := r.Algorithm == Calendar || r.Algorithm == Ledger
 	switch {
 	case !r.Algorithm.valid():
@@ -143,7 +142,7 @@ func (r *Rule) validate() error {
 		return fmt.Errorf("a class of requests can't have %d of %d units: Burst must be at most Whole", r.Burst, r.Whole)
 	case r.Whole != r.Quota && r.Algorithm != TokenBucket:
 		return fmt.Errorf("a burst belongs to a token bucket, not to a %v", r.Algorithm)
-	case r.Jitter && !windowed:
+	case r.Jitter && !r.Algorithm.shifts():
 		return fmt.Errorf("jitter belongs to windows, not to a %v", r.Algorithm)
 	case r.Soft < 0 || r.Soft > 0 && r.Soft >= r.Whole:
 		return fmt.Errorf("the soft limit must be at least 1 and below the %d units of the limit itself, got %d", r.Whole, r.Soft)

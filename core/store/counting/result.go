@@ -57,7 +57,7 @@ func (reading *Reading) Answer(r *store.Rule, cost int64, result *store.Result) 
 		result.Window = result.RetryAfter
 	case result.Remaining == 0:
 		result.Window = micros(waitFor(r, 1, &reading.Numbers, true))
-	case r.Algorithm == store.FixedWindow, r.Algorithm == store.Calendar, r.Algorithm == store.Ledger:
+	case r.Algorithm.EndsAtOnce():
 		result.Window = micros(reading.Numbers[1])
 	default:
 		result.Window = micros(spread(r, result.Remaining))
