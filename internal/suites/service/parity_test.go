@@ -242,7 +242,7 @@ var decoratorCases = map[string]core.Limit{
 	"Burst":         core.PerHour(9).Burst(2).By(sameKey),
 	"By":            core.PerHour(2).By(sameKey, keyfuncs.Method()),
 	"Cost":          core.PerHour(7).Cost(3).By(sameKey),
-	"CostBy":        core.PerHour(5).CostBy(func(r keyfuncs.Request) int64 { return said(r) }).By(sameKey),
+	"CostBy":        core.PerHour(5).CostBy(said).By(sameKey),
 	"Estimate":      core.PerHour(7).Estimate(3).By(sameKey),
 	"EstimateBy":    core.PerHour(7).EstimateBy(func(r keyfuncs.Request) int64 { return 1 + said(r) }).By(sameKey),
 	"FixedWindow":   core.PerHour(3).FixedWindow().By(sameKey),

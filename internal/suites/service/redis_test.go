@@ -3,18 +3,23 @@ package service_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/check"
+	windows "github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/service"
+	"github.com/weblimit/weblimit/service/client"
 )
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
@@ -130,4 +135,49 @@ func TestManyChecksOnRedisAreExact(t *testing.T) {
 	}
 	wait.Wait()
 	check.Equal(t, "allowed of 3", allowed.Load(), 3)
+}
+
+// Consumers of several processes share what there is, by several processes of the service: none of it is granted twice, and
+// all of it is granted to somebody. What they report in the end is what stays charged.
+func TestBatchesOfManyConsumersOverRedis(t *testing.T) {
+	t.Parallel()
+	windows.AwayFrom(time.Hour, time.Minute)
+	start := instances(t)
+	all := []*service.Service{start(), start(), start()}
+	var granted, spent atomic.Int64
+	var mu sync.Mutex
+	var ends []func() // Guarded by mu.
+	var consumers sync.WaitGroup
+	for i := range 9 {
+		server := httptest.NewServer(all[i%3])
+		t.Cleanup(server.Close)
+		c := must.Get(client.New(client.Config{URL: server.URL, Timeout: patience, OnOutage: client.OnOutage{Action: core.Deny}}))(t)
+		l := must.Get(c.Limiter(core.Config{Store: c.Store()}, "estimated"))(t)
+		consumers.Go(func() {
+			for {
+				units, d := l.AllowKeyAtMost(t.Context(), "tenant:consumers", int64(500+100*i))
+				if check.OK(t, d.Err); units == 0 {
+					break
+				}
+				granted.Add(units)
+				spent.Add(units / 2)
+				check.OK(t, core.Spend(core.NewContext(t.Context(), d), units/2))
+				mu.Lock()
+				ends = append(ends, func() {
+					d.Settle(core.Outcome{Status: 200})
+					must.OK(t, l.Drain(t.Context()))
+				})
+				mu.Unlock()
+			}
+		})
+	}
+	consumers.Wait()
+	for _, end := range ends { // when nothing is left, so that nobody is granted what others give back
+		end()
+	}
+	for _, s := range all {
+		drain(t, s)
+	}
+	check.Equal(t, "granted in all", granted.Load(), 10_000)
+	check.Equal(t, "left", int64(remaining(t, all[0], "estimated", "tenant:consumers", 0)), 10_000-spent.Load())
 }
