@@ -56,6 +56,8 @@ func (c changes) lines() []string {
 	return all
 }
 
+// diff returns what changes from one document to another, policy by policy: first those that are gone, then the others in
+// the order of the new file.
 func diff(a, b *document) (all changes) {
 	for _, name := range a.names {
 		if _, stays := b.policies[name]; !stays {
@@ -88,6 +90,8 @@ type limitView struct {
 	fields map[string]string // as written, in one line
 }
 
+// view returns a policy as it is written, and not as what is made of it: functions of the application can't be compared, and
+// their names can. A setting that only the defaults have counts as the policy's own, so moving it changes nothing.
 func (d *document) view(name string) *view {
 	n, defaults := d.root.get("policies").get(name), d.root.get("defaults")
 	v := &view{name: name, settings: make(map[string]string), limits: make(map[string]*limitView)}

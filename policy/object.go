@@ -37,6 +37,8 @@ func (o *object) names() []string {
 	return names
 }
 
+// check checks all fields, so that all problems of a file are told at once. Each is told once: a field whose value was broken, or
+// that is spelt wrong, is not missing as well.
 func (o *object) check(n *node, p *problems) bool {
 	if n.kind != kindObject {
 		like := o.like

@@ -149,6 +149,7 @@ func RollbackTarget(releases []Release, number int64) (Release, error) {
 // maxTold bounds what is kept of By, Note and the name of a file.
 const maxTold = 200
 
+// publish adds a release of a file. of is the earlier release that it repeats, or 0.
 func (p Publication) publish(ctx context.Context, in Archive, file File, of int64) (Release, error) {
 	version, err := p.check(ctx, file)
 	if err != nil {

@@ -51,6 +51,8 @@ func healthHandler(h *health) http.Handler {
 // maxScrapes bounds the scrapes of each page of metrics at work, which need no login.
 const maxScrapes = 4
 
+// handler returns what the admin listener serves: health to everybody, metrics to whoever asks under a known host, and all else
+// to operators. What streams, the page and profiles, has no write timeout.
 func (a *admin) handler(pprofToo bool) http.Handler {
 	s := a.daemon
 	mux := http.NewServeMux()

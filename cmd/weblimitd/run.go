@@ -130,6 +130,7 @@ type servers struct {
 	}
 }
 
+// start serves on all listeners, in the background. What operators need to know of theirs is set before it serves.
 func (s *daemon) start() *servers {
 	all := &servers{}
 	if s.listeners["data"] != nil {
@@ -209,6 +210,7 @@ func (all *servers) drain(ctx context.Context, s *daemon, delay time.Duration, c
 // settleTimeout is how long refunds and charges of finished requests may take to reach the store.
 const settleTimeout = 5 * time.Second
 
+// stopGRPC ends a server gracefully until ctx ends, and at once then: graceful alone would wait for its slowest stream.
 func stopGRPC(ctx context.Context, graceful, now func()) error {
 	ended := make(chan struct{})
 	go func() {

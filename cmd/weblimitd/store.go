@@ -123,6 +123,8 @@ func (b *backend) published(setting, text string) (policy.Source, error) {
 	return nil, nil
 }
 
+// openPostgres connects, and makes the tables or brings them up to date: unlike Redis, PostgreSQL has to answer at the start. The
+// error of an address that can't be read does not repeat it, since it may hold a password.
 func (o *options) openPostgres(ctx context.Context) (*backend, error) {
 	text := string(o.postgres.URL)
 	password, err := o.postgres.Password("--postgres", text, nil)

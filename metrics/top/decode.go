@@ -192,6 +192,8 @@ func (d *decoder) series(step tick) Series {
 // maxSteps keeps times within what time.Time and Duration can tell apart: the year 2262.
 const maxSteps = 1 << 33
 
+// use reads a sample. Its ids ascend, and begin with the zeros of its level: so no snapshot names a client twice, or one that
+// its level leaves out, and Merge need not look for either.
 func (d *decoder) use(u *Use) {
 	u.level = d.byte()
 	if u.level > 64-idShift {

@@ -276,6 +276,8 @@ func (t *Table) Take(r *Round, n int) (to []Taken) {
 	return to
 }
 
+// takeShard takes up to n states, of the entries that were dirty when the round came to this shard: what gets dirty meanwhile
+// is for the next round, so that a round ends however fast requests come.
 func (t *Table) takeShard(s *roundShard, n int, to []Taken) []Taken {
 	s.mu.Lock()
 	defer s.mu.Unlock()

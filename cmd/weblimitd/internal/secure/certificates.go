@@ -83,6 +83,9 @@ func (c *Certificates) LetsIn(state *tls.ConnectionState) bool {
 	return time.Now().Before(leaf.NotAfter) && c.live.Load().letsIn(leaf, state.PeerCertificates[1:])
 }
 
+// letsIn reports whether these authorities let a certificate in. The answer is remembered, since a caller has one certificate
+// for all of its requests, until the files change or too many are known: so an authority that ends by itself is noticed
+// in handshakes, and over open connections when its file changes. The names were checked in the handshake, and are settings.
 func (l *loaded) letsIn(leaf *x509.Certificate, more []*x509.Certificate) bool {
 	hash := sha256.Sum256(leaf.Raw)
 	l.mu.Lock()
