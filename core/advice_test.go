@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -112,16 +113,16 @@ type inspected struct {
 }
 
 func (s *inspected) ready() *inspected {
-	s.Registry().SetInspector(s.inspect)
+	s.Registry().SetServer(store.Server{Evicts: s.inspect})
 	return s
 }
 
-func (s *inspected) inspect(ctx context.Context) (advice, problem string, err error) {
+func (s *inspected) inspect(ctx context.Context) (problem string, err error) {
 	s.looks.Add(1)
 	if _, bounded := ctx.Deadline(); !bounded {
 		panic("a look without a deadline")
 	}
-	return string(s.kind), s.problem, s.err
+	return s.problem, s.err
 }
 
 // thrice lets a request ask a limit three times.

@@ -42,7 +42,7 @@ type writer struct {
 func (b *blackboard) process(t *testing.T, config core.Config, limits ...core.Limit) *writer {
 	t.Helper()
 	w, s := new(writer), newFlaky(false)
-	s.Registry().SetSwapper(func(ctx context.Context, keys, values []string, _ time.Duration) ([]string, error) {
+	s.Registry().SetServer(store.Server{Swap: func(ctx context.Context, keys, values []string, _ time.Duration) ([]string, error) {
 		if _, bounded := ctx.Deadline(); !bounded {
 			panic("a call without a deadline")
 		}
@@ -61,7 +61,7 @@ func (b *blackboard) process(t *testing.T, config core.Config, limits ...core.Li
 			before[i], b.values[key] = b.values[key], values[i]
 		}
 		return before, nil
-	})
+	}})
 	config.Store, config.Limits = s, limits
 	w.config = config
 	w.limiter = must.Get(w.live.Limiter(config))(t)

@@ -32,9 +32,13 @@ func (l *Limiter) Stats() Stats {
 		refused = l.live.refused.Load()
 	}
 	l = l.now()
+	buckets := l.shared.local.Len()
+	if count := l.shared.Server().Buckets; count != nil {
+		buckets += count()
+	}
 	return Stats{
 		Waiting: l.waitlist.waiting(),
-		Buckets: l.shared.Buckets() + l.shared.local.Len(),
+		Buckets: buckets,
 		Outage:  l.shared.Out(),
 		Version: version,
 		Refused: refused,

@@ -125,10 +125,10 @@ func (h *health) node(address string, now time.Time) *pageapi.Node {
 }
 
 // now returns the state of the store.
-func (h *health) now(registry interface{ InProcess() bool }) pageapi.Health {
+func (h *health) now(server store.Server) pageapi.Health {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := pageapi.Health{State: "ok", Since: h.since, Shared: !registry.InProcess(), Ended: h.ended, Slow: h.slow, Nodes: []pageapi.Node{}, Events: slices.Clone(h.events)}
+	state := pageapi.Health{State: "ok", Since: h.since, Shared: !server.InProcess, Ended: h.ended, Slow: h.slow, Nodes: []pageapi.Node{}, Events: slices.Clone(h.events)}
 	for _, node := range h.nodes {
 		state.Nodes = append(state.Nodes, *node)
 		if node.Breaker == "open" {
@@ -152,5 +152,5 @@ func (h *health) now(registry interface{ InProcess() bool }) pageapi.Health {
 }
 
 func (h *Handler) serveHealth(r *request) *problem {
-	return r.answer(h.health.now(h.config.Store.Registry()))
+	return r.answer(h.health.now(h.config.Store.Registry().Server()))
 }

@@ -42,7 +42,7 @@ func (h *Handler) overview(ctx context.Context) (*overview, error) {
 func (h *Handler) makeOverview(ctx context.Context) (*overview, time.Duration) {
 	snapshot, err := h.config.Top.Collect(ctx)
 	registry := h.config.Store.Registry()
-	state := h.health.now(registry)
+	state := h.health.now(registry.Server())
 	o := &overview{snapshot: snapshot, Overview: pageapi.Overview{
 		At: time.Now(), Version: core.Version(), Instance: h.config.Top.Instance(), Instances: []pageapi.Instance{},
 		Partial: missingInstances(err), Store: &state, Uncounted: snapshot.Uncounted,

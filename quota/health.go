@@ -75,7 +75,7 @@ var errUnseen = errors.New("the store does not say when another server has taken
 
 // sawHistory reports, once, a store on servers that can't tell which history their data is a part of.
 func (h *health) sawHistory(history int64) {
-	if history == 0 && !h.registry.InProcess() && h.unseen.CompareAndSwap(false, true) {
+	if history == 0 && !h.registry.Server().InProcess && h.unseen.CompareAndSwap(false, true) {
 		h.registry.Report(store.Event{Kind: EventFailoversUnseen, Err: errUnseen})
 	}
 }

@@ -90,7 +90,7 @@ const maxParallel = 32
 // each calls do for all of n calls, and returns when all are done. A store in this process answers
 // sooner than a goroutine starts, so its calls are made one after the other.
 func (s *Service) each(ctx context.Context, n int, do func(context.Context, int)) {
-	if n == 1 || s.config.Store.Registry().InProcess() {
+	if n == 1 || s.config.Store.Registry().Server().InProcess {
 		for i := range n {
 			do(ctx, i)
 		}

@@ -128,7 +128,7 @@ func New(config Config) (*Service, error) {
 	if err := s.seal.init(config.Secrets); err != nil {
 		return nil, err
 	}
-	if len(config.Secrets) == 0 && !config.Store.Registry().InProcess() {
+	if len(config.Secrets) == 0 && !config.Store.Registry().Server().InProcess {
 		s.log.Warn("weblimit: service: without Secrets, a reservation can be settled by the process that has made it, and by no other")
 	}
 	if err := s.marks.init(config.Store, config.ReservationTTL); err != nil {

@@ -69,7 +69,7 @@ func (l *Limiter) Limits() int {
 // server that starts further processes should refuse that.
 func (l *Limiter) InProcess() bool { return inProcess(l.limiter) }
 
-func inProcess(l *core.Limiter) bool { return l.Store().Registry().InProcess() }
+func inProcess(l *core.Limiter) bool { return l.Store().Registry().Server().InProcess }
 
 // ReadsOutcome reports whether Settle reads the outcome: otherwise an adapter need not find
 // out how the request ended.

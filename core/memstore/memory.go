@@ -66,8 +66,7 @@ func New(config ...Config) *Store {
 		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		shards: make([]shard, shards),
 	}
-	m.Registry().SetInProcess()
-	m.Registry().SetBuckets(m.Len)
+	m.Registry().SetServer(store.Server{InProcess: true, Buckets: m.Len})
 	counting.SetRestorer(m, m)
 	for i := range m.shards {
 		m.shards[i].limit = int32(min(c.MaxBuckets/shards, math.MaxInt32))

@@ -15,7 +15,7 @@ const (
 	bucketRecord  kind = 1
 	penaltyRecord kind = 2
 	markRecord    kind = 3
-	swapRecord    kind = 4 // behind it the key of a store.Swapper; the state is the value
+	swapRecord    kind = 4 // behind it the key of store.Server.Swap; the state is the value
 )
 
 // hashed is added to the kind if a hash stands for the key, so that no client can choose a key that is the hash of another's.

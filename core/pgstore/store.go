@@ -68,7 +68,7 @@ func New(pool *pgxpool.Pool, config ...Config) *Store {
 	s := &Store{pool: pool, config: c, node: nodeOf(pool), sql: statementsIn(c.Schema), lockers: make(chan struct{}, c.Connections)}
 	s.queue = newQueue(c.Connections, s.fly)
 	counting.SetRestorer(s, s)
-	s.Registry().SetSwapper(s.swap)
+	s.Registry().SetServer(store.Server{Swap: s.swap})
 	return s
 }
 

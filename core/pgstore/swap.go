@@ -9,14 +9,17 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// swap is a [store.Swapper]. It uses a connection of the pool beside those of checks, and needs no
+// swapBytes is how long a value of swap is at most: see [store.Server].
+const swapBytes = 1024
+
+// swap is [store.Server].Swap. It uses a connection of the pool beside those of checks, and needs no
 // permission that the store does not need.
 func (s *Store) swap(ctx context.Context, keys, values []string, ttl time.Duration) ([]string, error) {
 	ids, states := make([][]byte, len(keys)), make([][]byte, len(keys))
 	for i := range keys {
 		ids[i], states[i] = append([]byte{byte(swapRecord)}, keys[i]...), []byte(values[i])
 	}
-	rows, err := s.pool.Query(ctx, s.sql.swapValues, ids, states, int64((ttl+time.Minute-1)/time.Minute), store.SwapBytes)
+	rows, err := s.pool.Query(ctx, s.sql.swapValues, ids, states, int64((ttl+time.Minute-1)/time.Minute), swapBytes)
 	if err != nil {
 		return nil, s.swapError(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/pgstore"
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
@@ -17,14 +16,14 @@ func TestValuesAreSwapped(t *testing.T) {
 	pool, config := shared(t)
 	swap := func(ttl time.Duration, keys, values string) []string {
 		s := pgstore.New(pool, config)
-		return must.Get(s.Registry().Swapper()(t.Context(), strings.Fields(keys), strings.Fields(values), ttl))(t)
+		return must.Get(s.Registry().Server().Swap(t.Context(), strings.Fields(keys), strings.Fields(values), ttl))(t)
 	}
 	check.Slices(t, "the first finds", swap(time.Minute, "b a", "1 2"), []string{"", ""})
 	check.Slices(t, "the second finds", swap(time.Minute, "a b c", "3 4 5"), []string{"2", "1", ""})
 	check.Slices(t, "the first finds again", swap(time.Minute, "b a c", "1 2 6"), []string{"4", "3", "5"})
 	must.Get(pool.Exec(t.Context(), "UPDATE "+config.Schema+".pgstore_record SET state = decode(repeat('00', 1 << 24), 'hex')"))(t)
 	for _, found := range swap(time.Minute, "b a c", "1 2 6") {
-		check.Equal(t, "bytes that are read where others wrote more", len(found), store.SwapBytes)
+		check.Equal(t, "bytes that are read where others wrote more", len(found), 1024)
 	}
 	must.Get(pool.Exec(t.Context(), "UPDATE "+config.Schema+".pgstore_record SET ends = ends - 3"))(t)
 	check.Slices(t, "after two minutes", swap(time.Minute, "b a", "1 2"), []string{"", ""})

@@ -191,7 +191,7 @@ func TestSnapshotsAreExchangedUnderTheLeastPrivilege(t *testing.T) {
 	s := redisstore.New(server.ClientAs(t, "weblimit"))
 	e := s.Exchange()
 	publish(t, e, "a", "of a", time.Minute)
-	must.Get(s.Registry().Swapper()(t.Context(), []string{"k"}, []string{"v"}, time.Minute))(t)
+	must.Get(s.Registry().Server().Swap(t.Context(), []string{"k"}, []string{"v"}, time.Minute))(t)
 	if _, err := e.Agree(t.Context(), []byte("x")); err != nil {
 		t.Error(err)
 	}

@@ -6,23 +6,21 @@ import (
 	"bufio"
 	"context"
 	"strings"
-
-	"github.com/weblimit/weblimit/core/store"
 )
 
-// inspect is a [store.Inspector]. It reports a Redis that evicts keys when its memory
+// evicts is [store.Server].Evicts. It reports a Redis that evicts keys when its memory
 // is full, and with them what clients have used. Nothing else needs the permission
 // for INFO.
-func (s *Store) inspect(ctx context.Context) (advice, problem string, err error) {
+func (s *Store) evicts(ctx context.Context) (problem string, err error) {
 	info, err := s.client.Info(ctx, "memory").Result()
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	if policy := fieldOf(info, "maxmemory_policy"); fieldOf(info, "maxmemory") != "0" && policy != "noeviction" {
-		return store.AdviceEviction, "Redis has maxmemory-policy " + policy +
+		return "Redis has maxmemory-policy " + policy +
 			": when its memory is full it forgets what clients have used; give limits a Redis of their own with noeviction", nil
 	}
-	return "", "", nil
+	return "", nil
 }
 
 // fieldOf returns a field of a reply to INFO, or "".

@@ -93,8 +93,7 @@ func New(client redis.UniversalClient, config ...Config) *Store {
 	s.denials = newDenialCache(c.DenialCache, s.listener)
 	s.prefetched = c.Prefetch.prefetcher(s)
 	s.route = s.routeFor(client)
-	s.Registry().SetInspector(s.inspect)
-	s.Registry().SetSwapper(s.swap)
+	s.Registry().SetServer(store.Server{Evicts: s.evicts, Swap: s.swap})
 	counting.SetRestorer(s, s)
 	return s
 }

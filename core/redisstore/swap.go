@@ -17,11 +17,14 @@ var (
 	swapScript = exchangeScript{swapSource, redis.NewScript(swapSource).Hash()}
 )
 
-// swap is a [store.Swapper], beside the snapshots of the exchange and by its rules: it needs no
+// swapBytes is how long a value of swap is at most: see [store.Server].
+const swapBytes = 1024
+
+// swap is [store.Server].Swap, beside the snapshots of the exchange and by its rules: it needs no
 // permission that the store does not need, and disturbs no check.
 func (s *Store) swap(ctx context.Context, keys, values []string, ttl time.Duration) ([]string, error) {
 	e := s.Exchange()
-	places, args := make([]any, len(keys)), []any{ttl.Milliseconds(), store.SwapBytes}
+	places, args := make([]any, len(keys)), []any{ttl.Milliseconds(), swapBytes}
 	for i := range keys {
 		places[i], args = e.key("swap:"+keys[i]), append(args, values[i])
 	}

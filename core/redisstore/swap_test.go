@@ -26,7 +26,7 @@ func TestValuesAreSwapped(t *testing.T) {
 			prefix := redistest.Prefix(t)
 			swap := func(prefix, a, b string) []string {
 				s := redisstore.New(client, redisstore.Config{Prefix: prefix})
-				return must.Get(s.Registry().Swapper()(t.Context(), []string{"a", "b"}, []string{a, b}, time.Minute))(t)
+				return must.Get(s.Registry().Server().Swap(t.Context(), []string{"a", "b"}, []string{a, b}, time.Minute))(t)
 			}
 			check.Slices(t, "the first finds", swap(prefix, "1", "2"), []string{"", ""})
 			check.Slices(t, "the second finds", swap(prefix, "3", "4"), []string{"1", "2"})

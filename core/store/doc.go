@@ -5,5 +5,5 @@
 // A [Rule] is the name and the [Numbers] of a limit, checked by [NewRule], with the [Integers] that are made
 // of them. A store is asked to decide a [Check] under a rule, and answers with a [Result]. It embeds
 // [Base], which provides its [Registry]: what the limiters on one store share. One that counts in
-// memory calls [Registry.SetInProcess].
+// memory calls [Registry.SetServer].
 package store

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"sync"
-	"time"
 )
 
 // Registry is what the limiters on one store share, however the store is wrapped: the names
@@ -18,11 +16,8 @@ type Registry struct {
 	known     map[uint64]declared       // by Rule.ID. Guarded by mu.
 	before    map[uint64][]string       // former Declaration.Keys, by Rule.ID; see KeysBefore. Guarded by mu.
 	attached  map[any]any               // Guarded by mu.
-	inspector Inspector                 // Guarded by mu.
-	swapper   Swapper                   // Guarded by mu.
-	inProcess bool                      // Guarded by mu.
+	server    Server                    // Guarded by mu.
 	listeners []func(Declaration) error // of OnRegister. Guarded by mu.
-	buckets   func() int                // Guarded by mu.
 	ledgers   []*func() LedgerStats     // replaced, and not changed. Guarded by mu.
 	health    health
 }
@@ -95,102 +90,9 @@ func (r *Registry) Attach(key any, newValue func() any) any {
 	return value
 }
 
-// Inspector checks the configuration of a store's server. If it finds a problem, it returns
-// the code of an advice that core documents, and the problem in words; otherwise two empty
-// strings. Its error means that it could not check.
-type Inspector func(ctx context.Context) (advice, problem string, err error)
-
-// AdviceEviction is the code of the advice for a server that may evict keys.
-const AdviceEviction = "WL005"
-
-// SetInspector sets a function that limiters call once, in the background, after the store
-// has answered for the first time. A store calls SetInspector when it is made.
-func (r *Registry) SetInspector(f Inspector) {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.inspector = f
-}
-
-// Swapper stores values that all processes on a store's server see, each under its key, for ttl. It
-// returns those that were there before, "" where there was none, by whichever process. Keys have up to
-// 64 bytes, values up to SwapBytes, and there are up to 100. Of what others have written, no more than the first
-// SwapBytes leave the server.
-type Swapper func(ctx context.Context, keys, values []string, ttl time.Duration) (before []string, err error)
-
-// SwapBytes is how long a value of a [Swapper] is at most.
-const SwapBytes = 1024
-
-// SetSwapper sets a function by which limiters find out that other processes have limits of the same
-// names with other numbers. They call it in the background, every few minutes. A store that
-// processes share calls SetSwapper when it is made.
-func (r *Registry) SetSwapper(f Swapper) {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.swapper = f
-}
-
-// Swapper returns the function that SetSwapper set, or nil.
-func (r *Registry) Swapper() Swapper {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.swapper
-}
-
-// SetInProcess records that the store counts for this process alone, so that n processes
-// allow n times its limits. Adapters then refuse to run in a server that starts further
-// processes, such as Fiber's Prefork. A store in memory calls it when it is made; a store
-// that processes share does not.
-func (r *Registry) SetInProcess() {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.inProcess = true
-}
-
-// InProcess reports whether the store counts for this process alone.
-func (r *Registry) InProcess() bool {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.inProcess
-}
-
-// SetBuckets sets a function that returns how many buckets the store holds in this process,
-// for metrics. A store in memory calls SetBuckets when it is made.
-func (r *Registry) SetBuckets(f func() int) {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.buckets = f
-}
-
-// Buckets returns how many buckets the store holds in this process. It is 0 for a store that
-// holds none here, or does not say.
-func (r *Registry) Buckets() int {
-	r = r.Root()
-	r.mu.Lock()
-	f := r.buckets
-	r.mu.Unlock()
-	if f == nil {
-		return 0
-	}
-	return f()
-}
-
 // Out reports whether the store is out: it did not answer, and has not made all decisions for
 // a second since. Only decisions tell, so it stays true while none is asked for.
 func (r *Registry) Out() bool { return r.Root().health.out.Load() }
-
-// Inspector returns the function that SetInspector set, or nil.
-func (r *Registry) Inspector() Inspector {
-	r = r.Root()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.inspector
-}
 
 // OnRegister calls f for each limit that limiters have declared or will declare, on whichever
 // view. An error of f refuses the limiter, and OnRegister returns the errors about limiters that

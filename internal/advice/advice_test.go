@@ -131,10 +131,10 @@ func eviction(t *testing.T, s advice.Settings) {
 	synctest.Test(t, func(t *testing.T) { // which waits for the look in the background
 		s.Registry = new(store.Registry)
 		looks := 0
-		s.Registry.SetInspector(func(context.Context) (code, problem string, err error) {
+		s.Registry.SetServer(store.Server{Evicts: func(context.Context) (problem string, err error) {
 			looks++
-			return store.AdviceEviction, "keys are evicted", nil
-		})
+			return "keys are evicted", nil
+		}})
 		a, _ := advise(s, advice.Facts{})
 		for range 3 {
 			a.StoreAnswers()
@@ -150,15 +150,15 @@ func rivals(t *testing.T, s advice.Settings) {
 		s.Registry = new(store.Registry)
 		rule := must.Get(core.PerMinute(9).By(keyfuncs.Everyone()).Rule())(t)
 		must.OK(t, s.Registry.Register(store.Declaration{Rule: rule}))
-		s.Registry.SetSwapper(func(context.Context, []string, []string, time.Duration) ([]string, error) {
+		s.Registry.SetServer(store.Server{Swap: func(context.Context, []string, []string, time.Duration) ([]string, error) {
 			return []string{"others"}, nil
-		})
+		}})
 		a, _ := advise(s, advice.Facts{})
 		a.StoreAnswers()
 		time.Sleep(time.Hour)
-		s.Registry.SetSwapper(func(context.Context, []string, []string, time.Duration) ([]string, error) {
+		s.Registry.SetServer(store.Server{Swap: func(context.Context, []string, []string, time.Duration) ([]string, error) {
 			return nil, &store.Error{Class: store.ClassClosed} // which ends the comparisons
-		})
+		}})
 		time.Sleep(time.Hour)
 		runtime.KeepAlive(a)
 	})

@@ -16,16 +16,16 @@ func (a *Advisor) StoreAnswers() {
 
 // inspect advises what the store says of its server.
 func (a *Advisor) inspect() {
-	inspect := a.registry.Inspector()
-	if inspect == nil {
+	evicts := a.registry.Server().Evicts
+	if evicts == nil {
 		return
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		// An error says only that the server does not let us look.
-		if code, problem, err := inspect(ctx); err == nil && problem != "" {
-			a.say(Code(code), problem)
+		if problem, err := evicts(ctx); err == nil && problem != "" {
+			a.say(Eviction, problem)
 		}
 	}()
 }

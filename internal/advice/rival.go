@@ -89,7 +89,7 @@ func (v *Rivals) begin() {
 	if v.began.Load() || v.began.Swap(true) {
 		return
 	}
-	if v.registry.Swapper() != nil {
+	if v.registry.Server().Swap != nil {
 		v.known = make(map[string]rival)
 		compareAgain(weak.Make(v))
 	}
@@ -107,7 +107,7 @@ func compareAgain(held weak.Pointer[Rivals]) {
 
 // compare compares all limits once. It returns false if that can't be done again.
 func (v *Rivals) compare() bool {
-	swap, all := v.registry.Swapper(), v.registry.Declarations()
+	swap, all := v.registry.Server().Swap, v.registry.Declarations()
 	all = all[:min(len(all), rivalsMost)]
 	known := make(map[string]rival, len(all))
 	for len(all) > 0 {

@@ -38,8 +38,7 @@ func newMapStore(now func() int64) *mapStore {
 		now: now, buckets: map[id]counting.Bucket{}, manual: map[id]counting.ManualBlock{}, penalties: map[id]counting.Penalty{},
 		marks: map[string]counting.Mark{},
 	}
-	m.Registry().SetInProcess() // a store that processes share calls SetSwapper instead
-	m.Registry().SetBuckets(m.len)
+	m.Registry().SetServer(store.Server{InProcess: true, Buckets: m.len}) // a store that processes share says how they swap values instead
 	counting.SetRestorer(m, m)
 	return m
 }

@@ -13,14 +13,14 @@ func runRegistry(t *testing.T, newStore Factory) {
 		t.Parallel()
 		of := newRig(t, newStore)
 		of.take(rule(t, core.PerHour(5)), "k", 1)
-		r := of.Registry()
-		if n := r.Buckets(); r.InProcess() && n != 1 {
-			t.Errorf("after a charge the store has %d buckets by its registry, want 1: one in memory calls SetBuckets", n)
+		s := of.Registry().Server()
+		if s.InProcess && (s.Buckets == nil || s.Buckets() != 1) {
+			t.Error("after a charge the store does not have one bucket by its registry: one in memory sets Buckets by SetServer")
 		}
-		if shared := r.Swapper() != nil; r.InProcess() == shared {
-			t.Errorf("InProcess is %v and a Swapper is set: %v. A store that counts for its process alone calls SetInProcess of its registry, "+
-				"so that servers of several processes refuse it. Another one calls SetSwapper, so that processes hear of limits with other numbers",
-				r.InProcess(), shared)
+		if shared := s.Swap != nil; s.InProcess == shared {
+			t.Errorf("InProcess is %v and Swap is set: %v. A store that counts for its process alone sets InProcess by SetServer of its registry, "+
+				"so that servers of several processes refuse it. Another one sets Swap, so that processes hear of limits with other numbers",
+				s.InProcess, shared)
 		}
 	})
 }
