@@ -113,7 +113,7 @@ type inspected struct {
 }
 
 func (s *inspected) ready() *inspected {
-	s.Registry().SetServer(store.Server{Evicts: s.inspect})
+	s.Registry().SetServer(store.Server{Eviction: s.inspect})
 	return s
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/internal/clientkeys"
 	"github.com/weblimit/weblimit/internal/pageapi"
 	"github.com/weblimit/weblimit/internal/seam"
@@ -136,7 +137,7 @@ func (h *Handler) do(ctx context.Context, a action, key []byte, rules []*store.R
 			checks[i] = store.Check{Key: key, Rule: rule}
 		}
 		failed := a.do(ctx, checks)
-		if inBook := (*store.KeptError)(nil); errors.As(failed, &inBook) {
+		if inBook := (*books.KeptError)(nil); errors.As(failed, &inBook) {
 			kept = append(kept, inBook.Limits...)
 			continue
 		}
@@ -187,7 +188,7 @@ func onlyOne(limits []store.Declaration, key string) ([]store.Declaration, *prob
 
 // withoutKept returns an error, unless it says only that some limits are kept.
 func withoutKept(err error) error {
-	if errors.Is(err, store.ErrKept) {
+	if errors.Is(err, books.ErrKept) {
 		return nil
 	}
 	return err

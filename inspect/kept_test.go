@@ -8,6 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/internal/test/check"
 )
 
@@ -24,7 +25,7 @@ func (k keeper) Reset(ctx context.Context, checks []store.Check) error {
 	if err := k.Store.Reset(ctx, others); err != nil || len(others) == len(checks) {
 		return err
 	}
-	return &store.KeptError{Limits: []string{"global"}}
+	return &books.KeptError{Limits: []string{"global"}}
 }
 
 // What is kept in a book is not reset. The answer says so, what to do instead, and what was reset.

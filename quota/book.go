@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 	"github.com/weblimit/weblimit/quota/internal/delivery"
@@ -129,7 +130,7 @@ func newBook(config Config, l ledger.Ledger, p patience, away error) (*Book, err
 	ctx, cancel := context.WithCancel(context.Background())
 	b.stop = cancel
 	b.delivery.Start(ctx)
-	b.remove = config.Store.Registry().AddLedger(b.numbers)
+	b.remove = books.Add(config.Store.Registry(), b.numbers)
 	b.running.Go(func() { b.flusher.run(ctx) })
 	b.running.Go(func() { b.tenants.listen(ctx) })
 	return b, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
@@ -237,7 +238,7 @@ func TestResetIsAnError(t *testing.T) {
 	burst := core.PerHour(3).By(keyfuncs.Tenant("tenant")).Named("burst")
 	limiter := limiterOn(t, b.Store(), burst, monthly(100))
 	spend(t, limiter, "tenant:acme", 3)
-	check.Is(t, "Reset", limiter.Reset(t.Context(), "tenant:acme"), store.ErrKept)
+	check.Is(t, "Reset", limiter.Reset(t.Context(), "tenant:acme"), books.ErrKept)
 	wantGranted(t, limiter, 10, 3) // of the limit that is not kept
 	wantWritten(t, b, 6)
 }

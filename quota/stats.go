@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 )
 
@@ -51,15 +51,15 @@ func (b *Book) countPending(ctx context.Context) {
 	b.delivery.Count(ctx)
 }
 
-// numbers returns what the book has counted: see [store.Registry.AddLedger].
-func (b *Book) numbers() store.LedgerStats {
-	all := store.LedgerStats{
+// numbers returns what the book has counted: see [books.Add].
+func (b *Book) numbers() books.Stats {
+	all := books.Stats{
 		Accounts: b.table.Entries.Load(), Unwritten: b.table.Dirty.Load(),
-		Units: make(map[string]store.LedgerUnits),
+		Units: make(map[string]books.Units),
 	}
 	all.Notices, all.Exports = b.delivery.Numbers()
 	b.rules.Each(func(k *accounts.Kept) {
-		all.Units[k.Name] = store.LedgerUnits{Granted: k.Granted.Load(), Denied: k.Denied.Load()}
+		all.Units[k.Name] = books.Units{Granted: k.Granted.Load(), Denied: k.Denied.Load()}
 	})
 	b.stats.mu.Lock()
 	all.Differences = maps.Clone(b.stats.differences)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 )
 
@@ -318,10 +319,10 @@ func undone(index []int, err error) error {
 }
 
 // Reset implements [store.Store]. It resets the limits that are not kept. Its error is a
-// [store.KeptError] if there are others.
+// [books.KeptError] if there are others.
 func (s *bookStore) Reset(ctx context.Context, checks []store.Check) error {
 	var others []store.Check
-	var kept store.KeptError
+	var kept books.KeptError
 	for i := range checks {
 		if rule := checks[i].Rule; s.book.rules.Twin(rule) == nil {
 			others = append(others, checks[i])

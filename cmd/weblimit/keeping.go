@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/core/store/counting"
 )
 
@@ -65,7 +66,7 @@ func (s keeping) Reset(ctx context.Context, checks []store.Check) error {
 		return err
 	}
 	var others []store.Check
-	var kept store.KeptError
+	var kept books.KeptError
 	for i := range checks {
 		if accounts[i].Position > 0 {
 			kept.Limits = append(kept.Limits, checks[i].Rule.Name)

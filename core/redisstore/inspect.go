@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// evicts is [store.Server].Evicts. It reports a Redis that evicts keys when its memory
+// eviction is [store.Server].Eviction. It reports a Redis that evicts keys when its memory
 // is full, and with them what clients have used. Nothing else needs the permission
 // for INFO.
-func (s *Store) evicts(ctx context.Context) (problem string, err error) {
+func (s *Store) eviction(ctx context.Context) (problem string, err error) {
 	info, err := s.client.Info(ctx, "memory").Result()
 	if err != nil {
 		return "", err

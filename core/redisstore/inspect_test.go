@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -28,7 +27,7 @@ func TestInspectFindsARedisThatEvictsLimits(t *testing.T) {
 		for name, value := range map[string]string{"maxmemory": c.maxmemory, "maxmemory-policy": c.policy} {
 			must.OK(t, client.ConfigSet(t.Context(), name, value).Err())
 		}
-		problem, err := backend.Registry().Server().Evicts(t.Context())
+		problem, err := backend.Registry().Server().Eviction(t.Context())
 		if err != nil || (problem != "") != c.evicts {
 			t.Errorf("%s, %s: problem %q, error %v", c.maxmemory, c.policy, problem, err)
 		}

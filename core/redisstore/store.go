@@ -93,7 +93,7 @@ func New(client redis.UniversalClient, config ...Config) *Store {
 	s.denials = newDenialCache(c.DenialCache, s.listener)
 	s.prefetched = c.Prefetch.prefetcher(s)
 	s.route = s.routeFor(client)
-	s.Registry().SetServer(store.Server{Evicts: s.evicts, Swap: s.swap})
+	s.Registry().SetServer(store.Server{Eviction: s.eviction, Swap: s.swap})
 	counting.SetRestorer(s, s)
 	return s
 }

@@ -18,7 +18,6 @@ type Registry struct {
 	attached  map[any]any               // Guarded by mu.
 	server    Server                    // Guarded by mu.
 	listeners []func(Declaration) error // of OnRegister. Guarded by mu.
-	ledgers   []*func() LedgerStats     // replaced, and not changed. Guarded by mu.
 	health    health
 }
 

@@ -16,10 +16,10 @@ type Server struct {
 	// none here.
 	Buckets func() int
 
-	// Evicts says, in words for an operator, why the server may forget what clients have used when its memory is full. It
+	// Eviction says, in words for an operator, why the server may forget what clients have used when its memory is full. It
 	// returns "" if it does not, and an error if it could not look. Limiters call it once, in the background, after
 	// the store has answered for the first time. Nil for a store that never does.
-	Evicts func(ctx context.Context) (problem string, err error)
+	Eviction func(ctx context.Context) (problem string, err error)
 
 	// Swap stores values that all processes on the server see, each under its key, for ttl. It
 	// returns those that were there before, "" where there was none, by whichever process. Keys have up to

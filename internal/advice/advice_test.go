@@ -131,7 +131,7 @@ func eviction(t *testing.T, s advice.Settings) {
 	synctest.Test(t, func(t *testing.T) { // which waits for the look in the background
 		s.Registry = new(store.Registry)
 		looks := 0
-		s.Registry.SetServer(store.Server{Evicts: func(context.Context) (problem string, err error) {
+		s.Registry.SetServer(store.Server{Eviction: func(context.Context) (problem string, err error) {
 			looks++
 			return "keys are evicted", nil
 		}})

@@ -15,7 +15,7 @@ const (
 	Framework Code = "WL002" // the framework's client address can be forged
 	InHandler Code = "WL003" // a limiter is built while a request is served
 	Twice     Code = "WL004" // one limiter counts a request twice
-	Eviction  Code = "WL005" // a store may evict the keys of limits
+	Eviction  Code = "WL005" // Redis may evict the keys of limits
 	Tier      Code = "WL006" // a tier can never work
 	Scale     Code = "WL007" // a Scale function panics
 	Route     Code = "WL008" // a limiter needs the route where it is not known

@@ -16,15 +16,15 @@ func (a *Advisor) StoreAnswers() {
 
 // inspect advises what the store says of its server.
 func (a *Advisor) inspect() {
-	evicts := a.registry.Server().Evicts
-	if evicts == nil {
+	eviction := a.registry.Server().Eviction
+	if eviction == nil {
 		return
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		// An error says only that the server does not let us look.
-		if problem, err := evicts(ctx); err == nil && problem != "" {
+		if problem, err := eviction(ctx); err == nil && problem != "" {
 			a.say(Eviction, problem)
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 )
 
 // maxReceivers bounds the labels of channels, and those of exports. A quota.Book has at most 64.
@@ -25,16 +26,16 @@ const (
 	exportFailing   store.EventKind = "export failing"
 )
 
-// books is what the observer knows of books by the events of their stores. Its zero value is ready
+// bookEvents is what the observer knows of books by the events of their stores. Its zero value is ready
 // to use.
-type books struct {
+type bookEvents struct {
 	mu        sync.Mutex
 	out       int             // ledgers that do not answer. Guarded by mu.
 	receivers map[string]bool // channels and exports that have labels. Guarded by mu.
 }
 
 // event counts an event of a book.
-func (b *books) event(m *metrics, e *core.Event) {
+func (b *bookEvents) event(m *metrics, e *core.Event) {
 	n := float64(max(e.Count, 1))
 	switch e.Kind {
 	case ledgerOut:
@@ -57,14 +58,14 @@ func (b *books) event(m *metrics, e *core.Event) {
 
 // change counts ledgers that are out. The end of what began before the observer was there counts
 // nothing.
-func (b *books) change(by int) {
+func (b *bookEvents) change(by int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.out = max(b.out+by, 0)
 }
 
 // receiver returns the label of a channel or an export.
-func (b *books) receiver(name string) string {
+func (b *bookEvents) receiver(name string) string {
 	name = strings.ToValidUTF8(name, "?")
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +81,7 @@ func (b *books) receiver(name string) string {
 	return name
 }
 
-func (b *books) collect(m *metrics, to chan<- prometheus.Metric) {
+func (b *bookEvents) collect(m *metrics, to chan<- prometheus.Metric) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	to <- prometheus.MustNewConstMetric(m.ledgerOut, prometheus.GaugeValue, float64(b.out))
@@ -114,13 +115,13 @@ type bookSeries struct {
 	accounts, unwritten float64
 	units               map[[2]string]float64
 	differences         map[string]float64
-	notices, exports    map[string]store.Deliveries
+	notices, exports    map[string]books.Deliveries
 }
 
-func (s *bookSeries) add(all []store.LedgerStats) {
+func (s *bookSeries) add(all []books.Stats) {
 	if len(all) > 0 && !s.any {
 		s.any, s.units, s.differences = true, map[[2]string]float64{}, map[string]float64{}
-		s.notices, s.exports = map[string]store.Deliveries{}, map[string]store.Deliveries{}
+		s.notices, s.exports = map[string]books.Deliveries{}, map[string]books.Deliveries{}
 		for _, cause := range ledgerCauses {
 			s.differences[cause] = 0
 		}
@@ -141,11 +142,11 @@ func (s *bookSeries) add(all []store.LedgerStats) {
 	}
 }
 
-func addDeliveries(to, all map[string]store.Deliveries) {
+func addDeliveries(to, all map[string]books.Deliveries) {
 	for name, d := range all {
 		name = strings.ToValidUTF8(name, "?")
 		// Several books with one schema see the same.
-		to[name] = store.Deliveries{Done: to[name].Done + d.Done, Pending: max(to[name].Pending, d.Pending)}
+		to[name] = books.Deliveries{Done: to[name].Done + d.Done, Pending: max(to[name].Pending, d.Pending)}
 	}
 }
 

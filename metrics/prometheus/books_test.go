@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/internal/test/check"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
@@ -74,13 +75,13 @@ func TestNumbersOfBooks(t *testing.T) {
 	wantValues(t, registry, names) // there is no book
 	var removes [2]func()
 	for i := range stores {
-		removes[i] = stores[i].Registry().AddLedger(func() store.LedgerStats {
-			return store.LedgerStats{
+		removes[i] = books.Add(stores[i].Registry(), func() books.Stats {
+			return books.Stats{
 				Accounts: 10, Unwritten: 2,
-				Units:       map[string]store.LedgerUnits{"plan": {Granted: 100, Denied: 7}},
+				Units:       map[string]books.Units{"plan": {Granted: 100, Denied: 7}},
 				Differences: map[string]int64{"forked": 1},
-				Notices:     map[string]store.Deliveries{"mail\xff": {Done: 3, Pending: 4}},
-				Exports:     map[string]store.Deliveries{"meter": {Done: 5, Pending: 6}},
+				Notices:     map[string]books.Deliveries{"mail\xff": {Done: 3, Pending: 4}},
+				Exports:     map[string]books.Deliveries{"meter": {Done: 5, Pending: 6}},
 			}
 		})
 	}

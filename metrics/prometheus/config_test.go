@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
@@ -65,9 +66,9 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 	down.Registry().Report(core.Event{Kind: store.EventBreakerOpened, Node: "a:6379"})
 	down.Registry().Report(core.Event{Kind: "notices failing", Node: "billing", Count: 1})
 	down.Registry().Report(core.Event{Kind: "export failing", Node: "openmeter", Count: 1})
-	receivers := map[string]store.Deliveries{"receiver": {Done: 1}}
-	down.Registry().AddLedger(func() store.LedgerStats {
-		return store.LedgerStats{Accounts: 1, Units: map[string]store.LedgerUnits{"user": {Granted: 2}}, Notices: receivers, Exports: receivers}
+	receivers := map[string]books.Deliveries{"receiver": {Done: 1}}
+	books.Add(down.Registry(), func() books.Stats {
+		return books.Stats{Accounts: 1, Units: map[string]books.Units{"user": {Granted: 2}}, Notices: receivers, Exports: receivers}
 	})
 	down.fail(errRefused)
 	l.Allow(on("/orders/{id}"))

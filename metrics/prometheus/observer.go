@@ -24,7 +24,7 @@ type Observer struct {
 	growing  sync.Mutex                              // held while limits or their series are added
 	limiters limiters
 	stores   stores
-	books    books
+	books    bookEvents
 
 	topPanics sync.Once // logged once
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 )
 
 const (
@@ -169,7 +170,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 		if registry := limiter.Store().Registry().Root(); !known[registry] {
 			known[registry] = true
 			buckets += float64(stats.Buckets)
-			kept.add(registry.Ledgers())
+			kept.add(books.All(registry))
 			if stats.Outage {
 				out++
 			}

@@ -152,9 +152,9 @@ func TestInfoIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	_, client := privileged(t)
 	store := redisstore.New(client)
-	problem, err := store.Registry().Server().Evicts(t.Context())
+	problem, err := store.Registry().Server().Eviction(t.Context())
 	if err == nil || problem != "" || !redis.HasErrorPrefix(err, "NOPERM") {
-		t.Errorf("Evicts: %q, %v, want NOPERM", problem, err)
+		t.Errorf("Eviction: %q, %v, want NOPERM", problem, err)
 	}
 	l := newPatient(t, store, atMost(3, "api").OnOutage(core.Deny))
 	if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonWithinLimit {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/quota/internal/ledger"
 )
 
@@ -93,14 +94,14 @@ func (d *Desk) Count(ctx context.Context) {
 }
 
 // Numbers returns what this process has delivered, and what waits, by the names of channels and of exports.
-func (d *Desk) Numbers() (notices, exports map[string]store.Deliveries) {
-	notices, exports = make(map[string]store.Deliveries), make(map[string]store.Deliveries)
+func (d *Desk) Numbers() (notices, exports map[string]books.Deliveries) {
+	notices, exports = make(map[string]books.Deliveries), make(map[string]books.Deliveries)
 	for _, l := range d.loops {
 		to := notices
 		if _, is := l.client.(*Sender); is {
 			to = exports
 		}
-		to[l.name] = store.Deliveries{Done: l.accepted.Load(), Pending: l.pending.Load()}
+		to[l.name] = books.Deliveries{Done: l.accepted.Load(), Pending: l.pending.Load()}
 	}
 	return notices, exports
 }

@@ -1,4 +1,4 @@
-package store
+package books
 
 import (
 	"errors"
