@@ -179,15 +179,6 @@ func (c *call) atMost(n int64) (most int64, penalized bool, queued []*Rule) {
 	return most, penalized, queued
 }
 
-// unqueued returns r without the queue of its bucket.
-func (l *limit) unqueued(r *Rule) *Rule {
-	return loadOrMake(&l.variants.get(r).unqueued, func() Rule {
-		n := r.Numbers
-		n.Wait = 0
-		return derive(r, n)
-	})
-}
-
 // fitting asks the store how many units fit, at least 1 and at most ask, without charging. If the
 // store does not answer, that is ask: then the outage actions decide.
 func (l *Limiter) fitting(ctx context.Context, c *call, ask int64) int64 {

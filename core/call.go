@@ -172,15 +172,9 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 		*reading = keyfuncs.Reading{Request: r}
 		shown = reading
 	}
-	for i := range l.when {
-		switch l.when[i].Ask(shown) {
-		case keyfuncs.No:
-			return keys, nil, 0, ReasonUndecided
-		case keyfuncs.Unknown:
-			if reading.Repeated() != "" {
-				return keys, nil, 0, ReasonAmbiguousKey
-			}
-			l.advice.ConditionUnanswered(r)
+	if len(l.when) > 0 {
+		if applies, reason := l.applies(r, shown, reading); !applies {
+			return keys, nil, 0, reason
 		}
 	}
 	keys, presence := l.key.Append(keys, r)
@@ -200,24 +194,8 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 			return keys, nil, 0, ReasonUndecided
 		}
 	}
-	rule, cost = &l.rule, l.cost
-	if l.tiers != nil {
-		rule = l.tiers.rule(shown)
-	}
-	if l.scaling != nil {
-		rule = l.scaleNow(r.Context(), rule)
-	}
-	if l.keepFree != nil {
-		switch l.keepFree.upper.Ask(shown) {
-		case keyfuncs.No:
-			rule = l.lower(rule)
-		case keyfuncs.Unknown:
-			if reading.Repeated() != "" {
-				return keys, nil, 0, ReasonAmbiguousKey
-			}
-			l.advice.UpperUnanswered(r)
-			rule = l.lower(rule)
-		}
+	if rule, cost = l.ruleFor(r, shown, reading), l.cost; rule == nil {
+		return keys, nil, 0, ReasonAmbiguousKey
 	}
 	if presence != keyfuncs.Present && rule.Penalized() {
 		rule = l.unpenalized(rule)
@@ -236,6 +214,23 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 	return keys, rule, cost, ReasonUndecided
 }
 
+// applies reports whether no condition of the limit says that it does not apply. If one can't tell, since a part of the
+// request is there several times, it returns the reason for a denial.
+func (l *limit) applies(r, shown keyfuncs.Request, reading *keyfuncs.Reading) (bool, Reason) {
+	for i := range l.when {
+		switch l.when[i].Ask(shown) {
+		case keyfuncs.No:
+			return false, ReasonUndecided
+		case keyfuncs.Unknown:
+			if reading.Repeated() != "" {
+				return false, ReasonAmbiguousKey
+			}
+			l.advice.ConditionUnanswered(r)
+		}
+	}
+	return true, ReasonUndecided
+}
+
 // repeated names the part of the request that is there several times, where the key of the
 // limit or of its operation needs one.
 func (l *limit) repeated(r keyfuncs.Request) string {
@@ -244,7 +239,3 @@ func (l *limit) repeated(r keyfuncs.Request) string {
 	}
 	return l.once.Repeated(r)
 }
-
-// missingKey is the key of the bucket that requests without a key share. No key function makes
-// it, and neither does AllowKey: their keys are printable.
-const missingKey = "missing\x00"

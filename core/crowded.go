@@ -6,10 +6,6 @@ import (
 	"strings"
 )
 
-// maxField bounds each field of draft-11, and the names in the body of a denial. A proxy reads the header of a
-// response into a buffer, of 4 KiB in nginx, and takes a response with a larger one for a failure of the server.
-const maxField = 768
-
 // crowded returns the values of RateLimit-Policy and RateLimit where not all limits that applied have room in
 // them. Both name the same limits, in their order: the one that binds and those that deny first, then those with the fewest
 // units remaining.

@@ -260,3 +260,20 @@ func (d Decision) LogValue() slog.Value {
 	}
 	return slog.GroupValue(attrs...)
 }
+
+// Delay returns how long after its charge the request has its turn, under a limit with
+// [Limit.Wait]. It is 0 if it had its turn at once.
+func (r *LimitResult) Delay() time.Duration { return r.Turn }
+
+// Delay returns how long the request waited for its turn. It is 0 if it did not wait.
+func (d *Decision) Delay() time.Duration {
+	if d.held == nil {
+		return 0
+	}
+	return d.held.delayed
+}
+
+// asked reports whether the store was asked, so that there are results to show.
+func (d *Decision) asked() bool {
+	return len(d.Results()) > 0 && d.Reason != ReasonMissingKey && d.Reason != ReasonAmbiguousKey && d.Reason != ReasonInvalidCost
+}

@@ -205,5 +205,3 @@ func policyItem(r *Rule) string {
 	}
 	return item
 }
-
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -7,14 +7,6 @@ import (
 )
 
 // What core offers to those who build on it, by packages core/adapter and internal/compose, and does not export.
-// The types that they share are instantiated here with those of core.
-type (
-	asked    = seam.Ask[Decision, Limiter, Warning]
-	making   = seam.Making[Limiter, LimitResult, Reason]
-	question = seam.Question
-	verdict  = seam.Verdict[LimitResult, Reason]
-)
-
 func init() {
 	seam.Open(&seam.Door[Config, Decision, Header, Limit, Limiter, LimitResult, Outcome, Reason, Warning]{
 		Deciding: seam.Deciding[Decision, Limiter, LimitResult, Outcome, Warning]{

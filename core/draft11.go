@@ -30,9 +30,6 @@ const (
 	paramEffective = ";t="  // RateLimit: the seconds within which these may be used
 )
 
-// maxFieldInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
-const maxFieldInteger = 999_999_999_999_999
-
 func (d *Decision) setDraft11(h Header, style *headerStyle, room *seam.HeaderRoom) {
 	policy := style.policy
 	switch {
@@ -252,4 +249,34 @@ func fillTime(r *Rule) (fill time.Duration, exact bool) {
 	high, low := bits.Mul64(uint64(r.Burst), uint64(r.Window.Microseconds()))
 	quotient, rest := bits.Div64(high, low, uint64(r.Quota))
 	return time.Duration(quotient) * time.Microsecond, rest == 0
+}
+
+// keeps reports whether the RateLimit member of a limiter further out stays instead of d's own of
+// the same name: if it has fewer units left, or as many for longer, and the limit does not deny.
+func (d *Decision) keeps(own, old string) bool {
+	name := nameOf(own)
+	for i, results := 0, d.Results(); i < len(results); i++ {
+		if r := &results[i]; !r.Allowed && !r.Shadow && r.Rule.Name == strings.Trim(name, `"`) {
+			return false
+		}
+	}
+	before, known := parameter(old, paramRemaining)
+	now, _ := parameter(own, paramRemaining)
+	if !known || before != now {
+		return known && before < now
+	}
+	before, known = parameter(old, paramEffective)
+	now, _ = parameter(own, paramEffective)
+	return known && before >= now
+}
+
+// parameter returns the integer that follows key, such as ";r=", in a member.
+func parameter(member, key string) (int64, bool) {
+	_, value, found := strings.Cut(member, key)
+	if !found {
+		return 0, false
+	}
+	value, _, _ = strings.Cut(value, ";")
+	n, err := strconv.ParseInt(strings.TrimRight(value, " \t"), 10, 64)
+	return n, err == nil
 }

@@ -61,8 +61,3 @@ func (s *keepFree) lower(r *Rule, cost int64) Rule {
 	n.Burst = min(max(s.unkept(r.Burst), cost, 1), r.Burst)
 	return derive(r, n)
 }
-
-// lower returns the cached rule of the lower class that is derived from r.
-func (l *limit) lower(r *Rule) *Rule {
-	return loadOrMake(&l.variants.get(r).lower, func() Rule { return l.keepFree.lower(r, l.cost) })
-}

@@ -7,6 +7,13 @@ import (
 	"github.com/weblimit/weblimit/core/store/counting"
 )
 
+// retryAfter is the time between two tries to settle what is kept. The jitter differs by
+// process, or all would come back at the same moment.
+const (
+	retryAfter  = 500 * time.Millisecond
+	retryJitter = 500 * time.Millisecond
+)
+
 // keptCharge is what is known of a change that the store could not be told. As local grants
 // that are charged afterwards, it counts only as far as time has not given it back.
 type keptCharge struct {

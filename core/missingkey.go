@@ -122,3 +122,7 @@ var statusTitles = map[int]string{
 	422:                "Unprocessable Content",
 	428:                "Precondition Required",
 }
+
+// missingKey is the key of the bucket that requests without a key share. No key function makes
+// it, and neither does AllowKey: their keys are printable.
+const missingKey = "missing\x00"

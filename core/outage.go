@@ -6,60 +6,10 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/integer"
 )
-
-// OutageAction is how a limit decides while its store does not answer.
-type OutageAction uint8
-
-const (
-	// Local decides by a bucket in this process. Its limit is divided by Config.Replicas,
-	// but at least one request of the limit's cost. It is full when the first outage
-	// begins. What it granted is charged to the store afterwards, as far as it still
-	// counts, with the first request of a client that the store decides again.
-	// [Config.Fallback] replaces the bucket by another store or other limits.
-	Local OutageAction = iota
-	// Allow lets requests through this limit.
-	Allow
-	// Deny refuses requests with 503 Service Unavailable. If the store answers, and the ledger of its book
-	// is only late, a calendar limit decides as by Local: see [store.Error].
-	Deny
-)
-
-func (o OutageAction) valid() bool { return o <= Deny }
-
-// OnOutage says how to decide while the store does not answer. Defaults to Local.
-func (l Limit) OnOutage(o OutageAction) Limit {
-	l.settings.set(setOutage)
-	l.outage = o
-	return l
-}
 
 // outageRetry is what a request that is denied for an outage is told to wait.
 const outageRetry = time.Second
-
-// share returns the part of r that one of n processes grants: at least one
-// request of the given cost. Together they grant at most n units, or that cost,
-// more than r.
-func share(r *Rule, n int, cost int64) Rule {
-	part := func(units int64) int64 { return integer.CeilDiv(units, int64(n)) }
-	s := r.Numbers
-	s.Quota, s.Burst = part(r.Quota), max(part(r.Burst), cost)
-	s.Whole = max(part(r.Whole), s.Burst)
-	if s.Soft = part(r.Soft); s.Soft >= s.Burst {
-		s.Soft = 0
-	}
-	return derive(r, s)
-}
-
-// localRule returns the share of one process in the numbers that a request is
-// limited by.
-func (l *limit) localRule(of *Rule) *Rule {
-	if of == &l.rule {
-		return &l.local
-	}
-	return loadOrMake(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
-}
 
 // decideOutage notes that the store has failed, and decides without it.
 func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err error, d *Decision) {

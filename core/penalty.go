@@ -48,13 +48,3 @@ func (l Limit) Penalty(b Block) Limit {
 	l.numbers.Block, l.numbers.hasPenalty = b, true
 	return l
 }
-
-// unpenalized returns r without the penalty, for the bucket of requests without the
-// key: one client must not be blocked for what another has done.
-func (l *limit) unpenalized(r *Rule) *Rule {
-	return loadOrMake(&l.variants.get(r).unpenalized, func() Rule {
-		n := r.Numbers
-		n.Block = Block{}
-		return derive(r, n)
-	})
-}

@@ -8,13 +8,6 @@ import (
 // ProblemType is the media type of a denial's body (RFC 9457).
 const ProblemType = "application/problem+json"
 
-const (
-	statusBadRequest         = 400
-	statusUnauthorized       = 401
-	statusTooManyRequests    = 429
-	statusServiceUnavailable = 503
-)
-
 // Status returns the HTTP status code of a denial: 429 for a limit, and for a block; 400
 // for an ambiguous key, which no wait will change; 401 or 400 for a missing key, see
 // [DenyRequest]; 503 for an outage, and for a request

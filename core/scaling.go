@@ -88,21 +88,3 @@ func (s *scaling) scaled(r *Rule, step int) Rule {
 	}
 	return derive(r, n)
 }
-
-// scaleNow returns the rule scaled to the current step.
-func (l *limit) scaleNow(ctx context.Context, rule *Rule) *Rule {
-	step := l.scaling.current(ctx)
-	if step == scaleSteps {
-		return rule
-	}
-	return loadOrMake(&l.variants.get(rule).scaled[step], func() Rule { return l.scaling.scaled(rule, step) })
-}
-
-// ruleWithoutRequest returns the rule for AllowKey and its like, which have no request
-// to choose a tier by.
-func (l *limit) ruleWithoutRequest(ctx context.Context) *Rule {
-	if l.scaling != nil {
-		return l.scaleNow(ctx, &l.rule)
-	}
-	return &l.rule
-}

@@ -24,11 +24,6 @@ const (
 	// about a kilobyte with its keys.
 	maxKept = 16384
 
-	// retryAfter is the time between two tries to settle what is kept. The jitter differs by
-	// process, or all would come back at the same moment.
-	retryAfter  = 500 * time.Millisecond
-	retryJitter = 500 * time.Millisecond
-
 	// Drain tries this often to settle what is kept, and gives up after drainTimeout if its
 	// context has no deadline: a process must be able to end without its store.
 	drainEvery   = 100 * time.Millisecond

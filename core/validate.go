@@ -55,7 +55,27 @@ func (l *Limit) suitsStore(s Store) error {
 	return nil
 }
 
+// validate checks one thing after the other, in the order in which users are told.
 func (l *Limit) validate() error {
+	if err := l.validateNumbers(); err != nil {
+		return err
+	}
+	if err := l.validateSettings(); err != nil {
+		return err
+	}
+	if err := l.validateOnce(); err != nil {
+		return err
+	}
+	for _, c := range l.when {
+		if err := c.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateNumbers checks the name, and that the numbers belong to the algorithm.
+func (l *Limit) validateNumbers() error {
 	n := &l.numbers
 	switch {
 	case n.Algorithm == 0:
@@ -80,6 +100,14 @@ func (l *Limit) validate() error {
 		return fmt.Errorf("the soft limit must be at least 1 and below the %d units of the limit itself, got 0", cmp.Or(n.Burst, n.Quota))
 	case n.hasPenalty && n.Block.After == 0:
 		return errors.New("Block.After must be from 1 to 2^31, got 0")
+	}
+	return nil
+}
+
+// validateSettings checks what is decided beside the numbers, and what can't go together.
+func (l *Limit) validateSettings() error {
+	n := &l.numbers
+	switch {
 	case l.cost < 1:
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
@@ -110,6 +138,12 @@ func (l *Limit) validate() error {
 			return errors.New("a token bucket has either KeepFree or a queue (Wait, LeakyBucket): queued requests would be in front of those that it keeps room for")
 		}
 	}
+	return nil
+}
+
+// validateOnce checks OncePer and Repeats.
+func (l *Limit) validateOnce() error {
+	n := &l.numbers
 	if l.hasOnce && l.once.Err() != nil {
 		return &store.ConfigError{Path: "OncePer", Err: l.once.Err()}
 	}
@@ -121,11 +155,6 @@ func (l *Limit) validate() error {
 	}
 	if l.hasOnce && n.Once == 0 { // to a store, 0 means no OncePer
 		return errors.New("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 0s")
-	}
-	for _, c := range l.when {
-		if err := c.Err(); err != nil {
-			return err
-		}
 	}
 	return nil
 }

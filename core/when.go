@@ -19,6 +19,3 @@ func (l Limit) When(c keyfuncs.Condition) Limit {
 // Unless applies the limit to all requests but those for which c holds. It also
 // applies when the answer is [keyfuncs.Unknown].
 func (l Limit) Unless(c keyfuncs.Condition) Limit { return l.When(keyfuncs.Not(c)) }
-
-// optional reports whether there are requests that the limit does not apply to.
-func (l *limit) optional() bool { return len(l.when) > 0 || l.missing == SkipLimit }

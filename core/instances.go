@@ -1,0 +1,11 @@
+package core
+
+import "github.com/weblimit/weblimit/internal/seam"
+
+// The types that core shares with core/adapter and internal/compose, instantiated with its own.
+type (
+	asked    = seam.Ask[Decision, Limiter, Warning]
+	making   = seam.Making[Limiter, LimitResult, Reason]
+	question = seam.Question
+	verdict  = seam.Verdict[LimitResult, Reason]
+)

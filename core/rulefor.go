@@ -1,0 +1,100 @@
+package core
+
+import (
+	"context"
+
+	"github.com/weblimit/weblimit/internal/integer"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// By which rule a request is counted: that of its limit, or one that is derived from it and cached.
+
+// ruleFor returns the rule for a request: its tier, scaled, and of its class. It is nil if the class can't be told, since
+// a part of the request is there several times.
+func (l *limit) ruleFor(r, shown keyfuncs.Request, reading *keyfuncs.Reading) *Rule {
+	rule := &l.rule
+	if l.tiers != nil {
+		rule = l.tiers.rule(shown)
+	}
+	if l.scaling != nil {
+		rule = l.scaleNow(r.Context(), rule)
+	}
+	if l.keepFree == nil {
+		return rule
+	}
+	switch l.keepFree.upper.Ask(shown) {
+	case keyfuncs.Yes:
+		return rule
+	case keyfuncs.Unknown:
+		if reading.Repeated() != "" {
+			return nil
+		}
+		l.advice.UpperUnanswered(r)
+	}
+	return l.lower(rule)
+}
+
+// ruleWithoutRequest returns the rule for AllowKey and its like, which have no request
+// to choose a tier by.
+func (l *limit) ruleWithoutRequest(ctx context.Context) *Rule {
+	if l.scaling != nil {
+		return l.scaleNow(ctx, &l.rule)
+	}
+	return &l.rule
+}
+
+// lower returns the cached rule of the lower class that is derived from r.
+func (l *limit) lower(r *Rule) *Rule {
+	return loadOrMake(&l.variants.get(r).lower, func() Rule { return l.keepFree.lower(r, l.cost) })
+}
+
+// scaleNow returns the rule scaled to the current step.
+func (l *limit) scaleNow(ctx context.Context, rule *Rule) *Rule {
+	step := l.scaling.current(ctx)
+	if step == scaleSteps {
+		return rule
+	}
+	return loadOrMake(&l.variants.get(rule).scaled[step], func() Rule { return l.scaling.scaled(rule, step) })
+}
+
+// unpenalized returns r without the penalty, for the bucket of requests without the
+// key: one client must not be blocked for what another has done.
+func (l *limit) unpenalized(r *Rule) *Rule {
+	return loadOrMake(&l.variants.get(r).unpenalized, func() Rule {
+		n := r.Numbers
+		n.Block = Block{}
+		return derive(r, n)
+	})
+}
+
+// unqueued returns r without the queue of its bucket.
+func (l *limit) unqueued(r *Rule) *Rule {
+	return loadOrMake(&l.variants.get(r).unqueued, func() Rule {
+		n := r.Numbers
+		n.Wait = 0
+		return derive(r, n)
+	})
+}
+
+// localRule returns the share of one process in the numbers that a request is
+// limited by.
+func (l *limit) localRule(of *Rule) *Rule {
+	if of == &l.rule {
+		return &l.local
+	}
+	return loadOrMake(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
+}
+
+// share returns the part of r that one of n processes grants: at least one
+// request of the given cost. Together they grant at most n units, or that cost,
+// more than r.
+func share(r *Rule, n int, cost int64) Rule {
+	part := func(units int64) int64 { return integer.CeilDiv(units, int64(n)) }
+	s := r.Numbers
+	s.Quota, s.Burst = part(r.Quota), max(part(r.Burst), cost)
+	s.Whole = max(part(r.Whole), s.Burst)
+	if s.Soft = part(r.Soft); s.Soft >= s.Burst {
+		s.Soft = 0
+	}
+	return derive(r, s)
+}
