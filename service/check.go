@@ -109,7 +109,7 @@ func (c *check) read(r *strict.Reader, name string, known []string) (err error) 
 	case "request":
 		c.request, err = readRequest(r)
 	case "key":
-		if c.key, err = r.Text(maxKey); err == nil && c.key == "" {
+		if c.key, err = r.Text(described.MaxKey); err == nil && c.key == "" {
 			err = r.Errorf("empty")
 		}
 	case "cost", "at_most":

@@ -13,7 +13,6 @@ import (
 // Bounds of what a check says beside its request, in bytes.
 const (
 	maxPolicy    = 128
-	maxKey       = 1024
 	maxOperation = 128
 )
 

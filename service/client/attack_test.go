@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/service/client"
 )
 
@@ -163,4 +165,25 @@ func TestCallersThatGiveUpOpenNoBreaker(t *testing.T) {
 		_ = c.Refund(gone, "x")
 	}
 	allows(t, c)
+}
+
+// Keys that JSON can't hold have a bucket each, as in the process: two of them must not become one, by which a client could
+// use up another's.
+func TestOddKeysByTheClient(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, client.Config{URL: serve(t).URL, OnOutage: client.OnOutage{Action: core.Deny}})
+	there := limiterOf(t, c, "key")
+	here := must.Get(testPolicies.Limiter(core.Config{Store: core.NewMemory()}, "key"))(t)
+	long := strings.Repeat("k", 1025)
+	for _, key := range []string{"", "\xff", "\xfe", "\uFFFD", "user:\xff", "user:\xfe", long, long + "k", long[1:], "key#abc", "{a}", "a\x00b"} {
+		for _, cost := range []int64{4, 2, 1, 1, 6, math.MaxInt64} { // of 5
+			want, got := here.AllowKey(t.Context(), key, cost), there.AllowKey(t.Context(), key, cost)
+			if want.Allowed != got.Allowed || want.Reason != got.Reason || want.Results()[0].Remaining != got.Results()[0].Remaining {
+				t.Errorf("%.20q, %d: %v, want %v", key, cost, got.LogValue(), want.LogValue())
+			}
+		}
+	}
+	if a, err := c.Check(t.Context(), client.Check{Policy: "key", Key: "\xff"}); err == nil {
+		t.Errorf("a check about a key that can't be sent: %+v", a)
+	}
 }

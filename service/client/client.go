@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
@@ -312,6 +313,9 @@ func (c *Client) ask(ctx context.Context, path string, call *wireCall) (a Answer
 			if err := r.odd(); err != nil { // it would keep others of its batch from an answer
 				return a, err
 			}
+		}
+		if !utf8.ValidString(checks[i].Key) {
+			return a, &oddRequest{"key of valid UTF-8"}
 		}
 	}
 	call.TimeoutMS = min(max(c.config.Timeout.Milliseconds(), 1), 10_000)

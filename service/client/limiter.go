@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
@@ -90,18 +91,16 @@ type policy struct {
 // decide asks the service a question of a limiter.
 func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdict, error) {
 	c, check := p.client, Check{Policy: p.name}
-	if check.Key = q.Key; q.Request != nil {
+	if q.Request != nil {
 		check.Request = c.describe(q.Request)
+	} else {
+		check.Key = sendable(q.Key)
 	}
-	switch {
+	switch cost := min(q.Cost, described.MaxCost); { // no limit has room for more
 	case q.AtMost:
-		most := min(q.Cost, described.MaxCost)
-		check.AtMost = &most
-	case q.Request != nil:
-	case q.Cost < 0 || q.Cost > described.MaxCost:
-		return compose.Verdict{Reason: core.ReasonInvalidCost}, nil
-	default:
-		check.Cost = &q.Cost
+		check.AtMost = &cost
+	case q.Request == nil:
+		check.Cost = &cost
 	}
 	whole := ctx
 	ctx = context.WithoutCancel(ctx) // a client that hangs up is charged all the same
@@ -133,6 +132,15 @@ func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdic
 		}
 	}
 	return v, err
+}
+
+// sendable returns a key as the service takes it. One that JSON can't hold, or that is too long, becomes its hash: it
+// has a bucket of its own, as every key does.
+func sendable(key string) string {
+	if key == "" || len(key) > described.MaxKey || !utf8.ValidString(key) {
+		return string(keyfuncs.AppendKey(nil, key))
+	}
+	return key
 }
 
 // proxyHeaders are sent with each request: policies find the client's address by them.

@@ -8,6 +8,7 @@ import (
 // Bounds of what a check says, in bytes unless they say otherwise; docs/service/http.md has them. The service refuses what
 // exceeds them, and its client knows that before it asks.
 const (
+	MaxKey    = 1024
 	MaxMethod = 32
 	MaxRoute  = 512
 	MaxPath   = 8 << 10
