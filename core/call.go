@@ -239,3 +239,17 @@ func (l *limit) repeated(r keyfuncs.Request) string {
 	}
 	return l.once.Repeated(r)
 }
+
+// firstWith returns the name of the first limit of a call that is enforced and has an outage
+// action. It is "" if there is none, and without a call.
+func (c *call) firstWith(action OutageAction) string {
+	if c == nil {
+		return ""
+	}
+	for i, limit := range c.limits {
+		if !limit.shadow && limit.outage == action {
+			return c.checks[i].Rule.Name
+		}
+	}
+	return ""
+}

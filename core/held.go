@@ -58,3 +58,11 @@ func (l *Limiter) limitOf(name string) *limit {
 	}
 	return nil
 }
+
+// costFor returns the cost that a question gives for a limit, if it does.
+func costFor(q *asked, name string) (int64, bool) {
+	if cost, ok := q.Costs[name]; ok {
+		return cost, true
+	}
+	return q.Cost, q.HasCost || q.AtMost
+}

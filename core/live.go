@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -17,32 +16,12 @@ type live struct {
 	adapters []suitor // that ask the limiter. Guarded by mu.
 }
 
-// suitor is an adapter and the values that its requests have; see Limiter.suits.
-type suitor struct {
-	name   string
-	offers []string
-}
-
 // now returns the limiter that decides at this moment: l itself unless it is live.
 func (l *Limiter) now() *Limiter {
 	if l.live == nil {
 		return l
 	}
 	return l.live.current.Load()
-}
-
-// suits is Limiter.suits for the current limiter and all that come after it.
-func (v *live) suits(adapter string, offers []string) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if err := v.current.Load().suits(adapter, offers); err != nil {
-		return err
-	}
-	same := func(s suitor) bool { return s.name == adapter && slices.Equal(s.offers, offers) }
-	if !slices.ContainsFunc(v.adapters, same) {
-		v.adapters = append(v.adapters, suitor{adapter, offers})
-	}
-	return nil
 }
 
 // Ended reports whether the policy of the limiter was removed, for code that asks [Policies] with

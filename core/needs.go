@@ -55,3 +55,23 @@ func (l *Limiter) suits(adapter string, offers []string) error {
 	}
 	return nil
 }
+
+// suitor is an adapter and the values that its requests have; see Limiter.suits.
+type suitor struct {
+	name   string
+	offers []string
+}
+
+// suits is Limiter.suits for the current limiter and all that come after it.
+func (v *live) suits(adapter string, offers []string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.current.Load().suits(adapter, offers); err != nil {
+		return err
+	}
+	same := func(s suitor) bool { return s.name == adapter && slices.Equal(s.offers, offers) }
+	if !slices.ContainsFunc(v.adapters, same) {
+		v.adapters = append(v.adapters, suitor{adapter, offers})
+	}
+	return nil
+}

@@ -62,20 +62,6 @@ func (l *Limiter) decideWithout(ctx context.Context, c *call, s subject, err err
 	}
 }
 
-// firstWith returns the name of the first limit of a call that is enforced and has an outage
-// action. It is "" if there is none, and without a call.
-func (c *call) firstWith(action OutageAction) string {
-	if c == nil {
-		return ""
-	}
-	for i, limit := range c.limits {
-		if !limit.shadow && limit.outage == action {
-			return c.checks[i].Rule.Name
-		}
-	}
-	return ""
-}
-
 // decideLocally decides the checks of limits whose OutageAction is Local: by the store of
 // Config.Fallback if it answers, else by this process's share of the limits. It returns the
 // store that decided, what its limiters share, and the errors of the stores that failed.

@@ -30,12 +30,8 @@ func (l Limit) Scale(f func(context.Context) float64) Limit {
 	return l
 }
 
-const (
-	scaleSteps = 20
-
-	// scaleEvery is the least time between two calls of a Scale function.
-	scaleEvery = time.Second
-)
+// scaleEvery is the least time between two calls of a Scale function.
+const scaleEvery = time.Second
 
 // scaling holds a Scale function and its last factor. It is safe for concurrent use.
 type scaling struct {

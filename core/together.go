@@ -175,14 +175,6 @@ func (t *together) ask(ctx context.Context, i int) error {
 	return nil
 }
 
-// costFor returns the cost that a question gives for a limit, if it does.
-func costFor(q *asked, name string) (int64, bool) {
-	if cost, ok := q.Costs[name]; ok {
-		return cost, true
-	}
-	return q.Cost, q.HasCost || q.AtMost
-}
-
 // askFor is ask for a cost that is given, which replaces that of the limit.
 func (c *call) askFor(limit *limit, q *asked, cost int64, given bool) Reason {
 	r, before := q.Request, len(c.checks)

@@ -16,6 +16,9 @@ type variants struct {
 	count atomic.Int64
 }
 
+// scaleSteps is to how many steps the factors of Scale functions are rounded.
+const scaleSteps = 20
+
 // variant holds the rules that are derived from one rule.
 type variant struct {
 	scaled      [scaleSteps]atomic.Pointer[Rule] // by step, from 1
