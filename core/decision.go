@@ -261,10 +261,6 @@ func (d Decision) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// Delay returns how long after its charge the request has its turn, under a limit with
-// [Limit.Wait]. It is 0 if it had its turn at once.
-func (r *LimitResult) Delay() time.Duration { return r.Turn }
-
 // Delay returns how long the request waited for its turn. It is 0 if it did not wait.
 func (d *Decision) Delay() time.Duration {
 	if d.held == nil {

@@ -316,7 +316,7 @@ func (t *together) distribute(ctx context.Context, peek bool) {
 		q.Decision.sumUp(ctx, c)
 		for k := range c.results {
 			r := &q.Decision.Results()[k]
-			if delay := max(r.Delay(), c.limits[k].slow.delay(r)); !r.Shadow {
+			if delay := max(r.Turn, c.limits[k].slow.delay(r)); !r.Shadow {
 				q.Delay = max(q.Delay, delay)
 			}
 		}

@@ -107,7 +107,7 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 			if results[i].Shadow {
 				continue
 			}
-			if delay := max(results[i].Delay(), c.limits[i].slow.delay(&results[i])); delay > 0 {
+			if delay := max(results[i].Turn, c.limits[i].slow.delay(&results[i])); delay > 0 {
 				wait, because = max(wait, delay), append(because, i)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/integer"
@@ -104,6 +105,15 @@ func tellAsker(q *asked, w Warning, from *limit) {
 	q.Warnings = append(q.Warnings, w)
 }
 
+// longestPeriod returns an upper bound of the length of a calendar limit's windows. It allows for days that a time
+// zone had twice.
+func longestPeriod(k *store.Period) time.Duration {
+	if k.Unit == store.CalendarDay {
+		return 2 * 24 * time.Hour
+	}
+	return 33 * 24 * time.Hour
+}
+
 // firstWarning reports whether an event was not sent before in this window. It remembers
 // events in a store in memory. A token bucket can cross a level again and again while it
 // refills, so its window is the least time between two events. A fixed or calendar
@@ -112,7 +122,7 @@ func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, limi
 	key := strconv.AppendInt(nil, int64(level), 10)
 	window := r.Rule.Window
 	if r.Rule.Algorithm == store.Calendar {
-		window = r.Rule.LongestPeriod()
+		window = longestPeriod(&r.Rule.Calendar)
 	}
 	if r.Rule.Algorithm.EndsAtOnce() {
 		key = strconv.AppendInt(append(key, '@'), r.At+r.ResetAfter.Microseconds(), 10)

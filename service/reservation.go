@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/compose"
+	"github.com/weblimit/weblimit/internal/flat"
 )
 
 // reservation is what a call has charged, for a settlement. All of it is in the token that the caller
@@ -92,12 +93,12 @@ func (w *writer) text(b []byte) {
 }
 
 func (w *writer) held(h *compose.Held) {
-	flat := h.Rule.Flat()
+	numbers := flat.Of(&h.Rule.Numbers)
 	w.text([]byte(h.Rule.Name))
-	for _, each := range flat.Values {
+	for _, each := range numbers.Values {
 		w.int(each)
 	}
-	w.text([]byte(flat.Zone))
+	w.text([]byte(numbers.Zone))
 	w.int(h.Cost)
 	w.int(h.Result.At)
 	w.int(int64(h.Result.ResetAfter))
@@ -143,11 +144,11 @@ func (r *reader) text() []byte {
 
 func (r *reader) held() (h compose.Held, err error) {
 	name := string(r.text())
-	var flat store.FlatNumbers
-	for i := range flat.Values {
-		flat.Values[i] = r.int()
+	var written flat.Numbers
+	for i := range written.Values {
+		written.Values[i] = r.int()
 	}
-	flat.Zone = string(r.text())
+	written.Zone = string(r.text())
 	h.Cost, h.Result.At, h.Result.ResetAfter = r.int(), r.int(), time.Duration(r.int())
 	h.Estimate, h.Given = r.int() == 1, r.int() == 1
 	h.Key = r.text()
@@ -157,11 +158,11 @@ func (r *reader) held() (h compose.Held, err error) {
 	if r.bad {
 		return h, errReservation
 	}
-	local := flat.Zone == time.Local.String()
+	local := written.Zone == time.Local.String()
 	if local { // that of this machine, as of the one that sealed it: else they would count in different periods
-		flat.Zone = ""
+		written.Zone = ""
 	}
-	numbers, err := flat.Numbers()
+	numbers, err := written.Numbers()
 	if err != nil {
 		return h, err
 	}

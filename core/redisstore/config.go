@@ -70,7 +70,7 @@ func (c Config) validate() Config {
 // the key, and the Store subscribes to that. The same holds for a record that another
 // process rewrites because its limit was raised. A message that is lost, and all of
 // them where the Store can't subscribe, cost at most the denial's Age. An event of
-// kind store.EventInvalidationOff says so once: the user lacks a permission (see
+// kind [EventInvalidationOff] says so once: the user lacks a permission (see
 // docs/run/redis.md), a proxy in between has no SUBSCRIBE, or the client is a Ring or a
 // wrapper.
 //

@@ -41,6 +41,12 @@ func defaultListenTimes(age time.Duration) listenTimes {
 	}
 }
 
+// The kinds of events that only this store raises.
+const (
+	EventInvalidationOff store.EventKind = "invalidation off" // it does not hear what other processes give back: the denials that it repeats end by their age
+	EventInvalidationOn  store.EventKind = "invalidation on"  // it hears that again
+)
+
 // listener is at most one connection and one goroutine. Both begin with the first denial
 // that is cached, or the first slice of a limit with a penalty, and end when there was none
 // for a while, or with the store, or with its client. It holds the store weakly.
@@ -189,7 +195,7 @@ func (l *listener) begin(held weak.Pointer[Store]) {
 			s.prefetched.EndAll()
 		}
 		if l.reported.CompareAndSwap(true, false) {
-			s.Registry().Report(store.Event{Kind: store.EventInvalidationOn})
+			s.Registry().Report(store.Event{Kind: EventInvalidationOn, Over: true})
 		}
 	}
 }
@@ -206,7 +212,7 @@ func (s *Store) noticeFor(l lookup) uint8 {
 // reportOff reports once that nothing is heard.
 func (l *listener) reportOff(held weak.Pointer[Store], err error) {
 	if s := held.Value(); s != nil && l.reported.CompareAndSwap(false, true) {
-		s.Registry().Report(store.Event{Kind: store.EventInvalidationOff, Class: classOf(err), Err: keyless(err)})
+		s.Registry().Report(store.Event{Kind: EventInvalidationOff, Class: classOf(err), Err: keyless(err)})
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -339,7 +338,7 @@ func TestWhereNothingCanBeHeardTheAgeIsTheBoundAndAnEventSaysSo(t *testing.T) {
 					return len(events) > 0
 				})
 			}
-			if len(events) != 1 || events[0].Kind != store.EventInvalidationOff || events[0].Err == nil {
+			if len(events) != 1 || events[0].Kind != redisstore.EventInvalidationOff || events[0].Err == nil {
 				t.Errorf("events %v, want one that says what can't be heard", events)
 			}
 			if b.Hears() {

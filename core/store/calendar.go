@@ -119,19 +119,6 @@ func (c *calendar) of(at int64) *span {
 // endOf returns the end of the window of an earlier time.
 func (c *calendar) endOf(at int64) int64 { return c.of(at).end }
 
-// LongestPeriod returns an upper bound of the length of a calendar rule's windows. It
-// allows for days that a time zone had twice. It returns 0 for other algorithms.
-func (r *Rule) LongestPeriod() time.Duration {
-	c := r.calendar
-	if c == nil {
-		return 0
-	}
-	if c.Unit == CalendarDay {
-		return 2 * 24 * time.Hour
-	}
-	return 33 * 24 * time.Hour
-}
-
 // find returns the window of now. Windows are numbered: a day that a time zone skipped is an
 // empty window, which begins when the next one does.
 func (c *calendar) find(now int64) *span {

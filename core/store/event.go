@@ -18,8 +18,6 @@ const (
 	EventOutageBegan     EventKind = "outage began"     // the first decision without the store
 	EventOutageEnded     EventKind = "outage ended"     // for a second, the store has made all decisions again
 	EventSettlementsLost EventKind = "settlements lost" // what requests gave back or cost was not stored, and is not tried again
-	EventInvalidationOff EventKind = "invalidation off" // a store does not hear what other processes give back: the denials that it repeats end by their age
-	EventInvalidationOn  EventKind = "invalidation on"  // it hears that again
 )
 
 // Event reports a change of a store's health: see [Registry.OnEvent].
@@ -62,7 +60,7 @@ func (e *Event) Slow() bool {
 // log writes the event to the default logger.
 func (e *Event) log() {
 	level := slog.LevelWarn
-	if e.Over || e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded || e.Kind == EventInvalidationOn {
+	if e.Over || e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded {
 		level = slog.LevelInfo
 	}
 	attrs := make([]slog.Attr, 0, 6)

@@ -81,7 +81,7 @@ func (t *Tracker) StoreEvent(e core.Event) {
 		}
 	case store.EventBreakerClosed:
 		delete(h.open, e.Node)
-	case store.EventStoreError, store.EventSettlementsLost, store.EventInvalidationOff, store.EventInvalidationOn:
+	case store.EventStoreError, store.EventSettlementsLost:
 	}
 }
 

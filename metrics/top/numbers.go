@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/flat"
 )
 
 // Numbers travel as all that store.NewRule needs, so that a process without the limit, such as the
@@ -30,20 +31,20 @@ func appendNumbers(dst []byte, name string, n *store.Numbers) []byte {
 		}
 		id, zone = rule.Integers.Unit, n.Calendar.Location.String()
 	}
-	flat := n.Flat()
+	as := flat.Of(n)
 	dst = append(dst, 1)
-	for _, number := range flat.Values[flatOwn:flatDay] {
+	for _, number := range as.Values[flatOwn:flatDay] {
 		dst = appendCount(dst, number)
 	}
 	if n.Calendar.Unit == 0 {
 		return dst
 	}
-	dst = appendCount(dst, flat.Values[flatDay])
+	dst = appendCount(dst, as.Values[flatDay])
 	dst = appendText(dst, zone)
 	return binary.AppendUvarint(dst, uint64(id))
 }
 
-// The places in store.FlatNumbers of what travels here: from the one behind the limit's own four to the unit of
+// The places in flat.Numbers of what travels here: from the one behind the limit's own four to the unit of
 // the calendar, and the day.
 const (
 	flatOwn = 4
@@ -65,19 +66,19 @@ func (d *decoder) numbers(l *Limit) store.Numbers {
 		return store.Numbers{}
 	}
 	of := store.Numbers{Algorithm: l.Algorithm, Quota: l.Quota, Burst: l.Burst, Window: l.Window}
-	flat, id := of.Flat(), int64(0)
+	as, id := flat.Of(&of), int64(0)
 	for i := flatOwn; i < flatDay; i++ {
-		flat.Values[i] = int64(d.duration()) // some are durations, and NewRule bounds the others
+		as.Values[i] = int64(d.duration()) // some are durations, and NewRule bounds the others
 	}
-	if flat.Values[flatDay-1] != 0 { // the unit
-		flat.Values[flatDay] = d.count()
-		flat.Zone = d.text(maxZone)
+	if as.Values[flatDay-1] != 0 { // the unit
+		as.Values[flatDay] = d.count()
+		as.Zone = d.text(maxZone)
 		id = d.count()
 	}
 	if d.err != nil {
 		return store.Numbers{}
 	}
-	n, err := flat.Numbers()
+	n, err := as.Numbers()
 	if err != nil {
 		return store.Numbers{}
 	}

@@ -54,7 +54,7 @@ func Load(root string) (map[string]*types.Package, error) {
 }
 
 // shared are internal packages of the main module that adapters, stores, policies, the service and books in other modules import.
-var shared = []string{"./internal/breaker", "./internal/compose", "./internal/stdhttp", "./internal/fiberhttp"}
+var shared = []string{"./internal/breaker", "./internal/compose", "./internal/flat", "./internal/stdhttp", "./internal/fiberhttp"}
 
 // modules returns the directories of the modules that users can require: the main one, and those
 // directly below it, below core, metrics, policy or service, but for comparisons and examples.

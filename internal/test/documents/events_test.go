@@ -41,5 +41,5 @@ func TestObserversKnowTheKindsOfEvents(t *testing.T) {
 }
 
 func raises(file string) bool {
-	return strings.Contains(file, "core/store/") || strings.Contains(file, "/quota/") && !strings.Contains(file, "/suites/")
+	return strings.Contains(file, "core/store/") || strings.Contains(file, "core/redisstore/") || strings.Contains(file, "/quota/") && !strings.Contains(file, "/suites/")
 }

@@ -84,7 +84,7 @@ func (r *rig) turn(rule *core.Rule, key string) time.Duration {
 	if !taken.Charged {
 		r.Fatalf("%s: got %s, want it charged", key, show(taken.Result))
 	}
-	return taken.Delay()
+	return taken.Turn
 }
 
 // limitPace returns the time from one turn to the next, rounded up to whole ticks.

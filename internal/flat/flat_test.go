@@ -1,10 +1,11 @@
-package store
+package flat
 
 import (
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
@@ -14,7 +15,7 @@ import (
 func TestNoNumberIsForgottenOnTheWay(t *testing.T) {
 	t.Parallel()
 	berlin := must.Get(time.LoadLocation("Europe/Berlin"))(t)
-	var all Numbers
+	var all store.Numbers
 	fields := 0
 	var visit func(v reflect.Value, path []int)
 	visit = func(v reflect.Value, path []int) {
@@ -26,8 +27,8 @@ func TestNoNumberIsForgottenOnTheWay(t *testing.T) {
 			return
 		}
 		fields++
-		var one Numbers
-		for _, into := range []*Numbers{&one, &all} {
+		var one store.Numbers
+		for _, into := range []*store.Numbers{&one, &all} {
 			switch field := reflect.ValueOf(into).Elem().FieldByIndex(path); {
 			case field.CanInt():
 				field.SetInt(int64(fields))
@@ -39,29 +40,29 @@ func TestNoNumberIsForgottenOnTheWay(t *testing.T) {
 				field.Set(reflect.ValueOf(berlin))
 			}
 		}
-		flat := one.Flat()
+		flat := Of(&one)
 		back := must.Get(flat.Numbers())(t)
-		name := reflect.TypeFor[Numbers]().FieldByIndex(path).Name
+		name := reflect.TypeFor[store.Numbers]().FieldByIndex(path).Name
 		if back.Calendar.Location.String() != one.Calendar.Location.String() {
 			t.Errorf("%s: %v came back as %v", name, one, back)
 		}
 		back.Calendar.Location, one.Calendar.Location = nil, nil // loaded anew
 		check.Equal(t, name, back, one)
 	}
-	for i := range reflect.TypeFor[Numbers]().NumField() {
-		visit(reflect.ValueOf(Numbers{}), []int{i})
+	for i := range reflect.TypeFor[store.Numbers]().NumField() {
+		visit(reflect.ValueOf(store.Numbers{}), []int{i})
 	}
-	flat := all.Flat()
+	flat := Of(&all)
 	if want := len(flat.Values) + 1; fields != want {
-		t.Errorf("Numbers have %d fields, and FlatNumbers %d", fields, want)
+		t.Errorf("Numbers have %d fields, and those that are flat %d", fields, want)
 	}
 	back := must.Get(flat.Numbers())(t)
-	check.Equal(t, "all together", back.Flat(), flat)
+	check.Equal(t, "all together", Of(&back), flat)
 }
 
 func TestFlatNumbersThatCanNotBe(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]FlatNumbers{
+	for name, f := range map[string]Numbers{
 		"an algorithm":        {Values: [17]int64{0: 256}},
 		"a negative one":      {Values: [17]int64{0: -1}},
 		"a unit":              {Values: [17]int64{15: 1 << 40}},
