@@ -79,7 +79,7 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 		l.need("Config.Bypass", c.Needs())
 	}
 	if l.waitlist == nil {
-		l.waitlist = newWaitlist(&config)
+		l.waitlist = newWaitlist(config.MaxWaiting, config.MaxWaitingPerKey)
 	}
 	if err := l.prepareAll(&config); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 	if err := l.prepareFallback(config.Fallback); err != nil {
 		return nil, err
 	}
-	l.headers = newHeaderStyle(config, l.limits)
+	l.headers = newHeaderStyle(config.Headers, config.HeadersWhen, config.catalog, l.limits)
 	l.advisor.Ready()
 	return l, nil
 }

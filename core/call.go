@@ -253,3 +253,21 @@ func (c *call) firstWith(action OutageAction) string {
 	}
 	return ""
 }
+
+// askOnce adds the operation key to the last check, if the request has one. It returns
+// a reason to deny the request, or ReasonUndecided.
+func (c *call) askOnce(l *limit, r keyfuncs.Request) Reason {
+	start := len(c.keys)
+	keys, presence := l.once.Append(c.keys, r)
+	switch presence {
+	case keyfuncs.Present:
+		check := &c.checks[len(c.checks)-1]
+		keys = appendTarget(keys, r, check.Cost-l.cost)
+		c.keys = keys
+		check.Once = keys[start:len(keys):len(keys)]
+	case keyfuncs.Ambiguous:
+		return ReasonAmbiguousKey
+	case keyfuncs.Missing:
+	}
+	return ReasonUndecided
+}

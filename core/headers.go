@@ -38,12 +38,12 @@ type headerStyle struct {
 	varies   bool   // the policy depends on the request
 }
 
-func newHeaderStyle(config Config, limits []limit) headerStyle {
-	style := headerStyle{dialects: config.Headers, when: config.HeadersWhen}
+// newHeaderStyle returns the style of a limiter. varies is set if it is known already that the policy does.
+func newHeaderStyle(dialects Headers, when HeadersWhen, varies bool, limits []limit) headerStyle {
+	style := headerStyle{dialects: dialects, when: when, varies: varies}
 	if style.dialects == 0 {
 		style.dialects = Draft11
 	}
-	style.varies = config.catalog
 	var dst []byte
 	for i := range limits {
 		l := &limits[i]

@@ -1,6 +1,10 @@
 package core
 
-import "github.com/weblimit/weblimit/internal/seam"
+import (
+	"context"
+
+	"github.com/weblimit/weblimit/internal/seam"
+)
 
 // The types that core shares with core/adapter and internal/compose, instantiated with its own.
 type (
@@ -9,3 +13,6 @@ type (
 	question = seam.Question
 	verdict  = seam.Verdict[LimitResult, Reason]
 )
+
+// remote asks somebody else to decide.
+type remote func(ctx context.Context, q question) (verdict, error)

@@ -77,24 +77,6 @@ func (l Limit) Repeats(n int64) Limit {
 	return l
 }
 
-// askOnce adds the operation key to the last check, if the request has one. It returns
-// a reason to deny the request, or ReasonUndecided.
-func (c *call) askOnce(l *limit, r keyfuncs.Request) Reason {
-	start := len(c.keys)
-	keys, presence := l.once.Append(c.keys, r)
-	switch presence {
-	case keyfuncs.Present:
-		check := &c.checks[len(c.checks)-1]
-		keys = appendTarget(keys, r, check.Cost-l.cost)
-		c.keys = keys
-		check.Once = keys[start:len(keys):len(keys)]
-	case keyfuncs.Ambiguous:
-		return ReasonAmbiguousKey
-	case keyfuncs.Missing:
-	}
-	return ReasonUndecided
-}
-
 // maxPath is the longest path that is kept as it is in an operation. Longer ones are
 // hashed: a path can be as long as the server accepts.
 const maxPath = 128

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// remote asks somebody else to decide.
-type remote func(ctx context.Context, q question) (verdict, error)
-
 // askRemotely has somebody else decide. The limits of the configuration decide while that one does not answer.
 func (l *Limiter) askRemotely(ask remote) {
 	l.remote = ask

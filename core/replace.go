@@ -58,7 +58,7 @@ func exchangeAll(limiters []*Limiter, configs []Config) error {
 			l.live.ended.Store(true) // what has begun is decided by the last configuration
 			continue
 		}
-		next[i].waitlist.resize(&configs[i])
+		next[i].waitlist.resize(configs[i].MaxWaiting, configs[i].MaxWaitingPerKey)
 		l.live.current.Store(next[i])
 	}
 	return nil

@@ -47,17 +47,17 @@ type place struct {
 
 func (p place) taken() bool { return len(p.keys) > 0 }
 
-func newWaitlist(config *Config) *waitlist {
+func newWaitlist(capacity, perKey int64) *waitlist {
 	w := &waitlist{seed: maphash.MakeSeed(), keys: map[uint64]keyQueue{}, abandoned: map[uint64][]*abandonedPlace{}}
-	w.resize(config)
+	w.resize(capacity, perKey)
 	return w
 }
 
-// resize sets the bounds. Requests beyond lower ones keep their places.
-func (w *waitlist) resize(config *Config) {
+// resize sets the bounds, those of Config. Requests beyond lower ones keep their places.
+func (w *waitlist) resize(capacity, perKey int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.capacity, w.perKey = config.MaxWaiting, config.MaxWaitingPerKey
+	w.capacity, w.perKey = capacity, perKey
 	if w.capacity == 0 {
 		w.capacity = defaultMaxWaiting
 	}
