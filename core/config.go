@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -96,13 +94,6 @@ type Config struct {
 
 	common  *common // what several limiters of this configuration share, or nil
 	catalog bool    // calls say which limits to ask, of any number
-}
-
-// Clone returns a copy of c that shares no slice and no map with it, for code that keeps a Config.
-func (c Config) Clone() Config {
-	c.Limits, c.Bypass, c.Silence = slices.Clone(c.Limits), slices.Clone(c.Bypass), slices.Clone(c.Silence)
-	c.Fallback.Limits, c.Details = slices.Clone(c.Fallback.Limits), maps.Clone(c.Details)
-	return c
 }
 
 // isNil reports whether an interface holds a nil pointer. Its methods would panic while

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // deadline is the context of one call to a store. It has the values of the request's
@@ -23,7 +23,7 @@ type deadline struct {
 	timer *time.Timer   // Guarded by mu.
 }
 
-var _ store.Deadline = (*deadline)(nil)
+var _ counting.Deadline = (*deadline)(nil)
 
 var deadlines = sync.Pool{New: func() any { return new(deadline) }}
 
@@ -54,7 +54,7 @@ func (c *deadline) release() {
 
 func (c *deadline) Deadline() (time.Time, bool) { return c.at, true }
 
-// Ends implements [store.Deadline].
+// Ends implements [counting.Deadline].
 func (c *deadline) Ends() time.Time { return c.at }
 
 func (c *deadline) Done() <-chan struct{} {

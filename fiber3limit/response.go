@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/fiberhttp"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -45,7 +45,7 @@ func (r *request) header() core.Header {
 // unwritten is a header without fields of limiters: the common case, in which they are not looked for.
 type unwritten struct{ header }
 
-var _ adapter.Unwritten = unwritten{}
+var _ fiberhttp.Unwritten = unwritten{}
 
 // Get has none of them.
 func (unwritten) Get(string) string { return "" }

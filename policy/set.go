@@ -111,7 +111,7 @@ func From(source Source, options ...Options) (*Set, error) {
 // The policy of a limiter can't be removed from the file, but where requests name the policy, as they do in
 // package service: those programs notice that it has gone.
 func (s *Set) Limiter(config core.Config, name string) (*core.Limiter, error) {
-	f := follower{policy: name, config: config.Clone(), ends: config.MayEnd} // each reload reads it again
+	f := follower{policy: name, config: compose.Clone(config), ends: config.MayEnd} // each reload reads it again
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	complete, err := s.current.config(f.config, f.policy)

@@ -20,7 +20,3 @@ type HeaderRoom = seam.HeaderRoom
 // room afterwards, so room can't be used again; other headers get strings in it, which they must copy
 // if room is used for another response. Without room, nil, memory is allocated.
 func SetHeaders(d *core.Decision, h core.Header, room *HeaderRoom) { door.SetHeaders(d, h, room) }
-
-// Unwritten is a [core.Header] that an adapter knows to have none of the headers that limiters write,
-// so that [SetHeaders] need not look for those of another limiter. Names are in canonical form.
-type Unwritten = seam.Unwritten

@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // sweepEvery is the least time between two sweeps, and so how late a job may be told that its
@@ -26,7 +26,7 @@ type deadlines struct {
 // endOf returns when a context ends, on the monotonic clock, if that is all that ends it. Otherwise it
 // returns 0, and the owner watches the context itself.
 func endOf(ctx interface{ Done() <-chan struct{} }) int64 {
-	if bounded, ok := ctx.(store.Deadline); ok {
+	if bounded, ok := ctx.(counting.Deadline); ok {
 		return max(int64(bounded.Ends().Sub(origin))+1, 1)
 	}
 	return 0

@@ -141,7 +141,7 @@ func (f *floor) take(ctx context.Context, checks []store.Check, results []store.
 	j.Begin(take)
 	j.Add(0, &checks[0], 0)
 	j.Seal(f.prefix)
-	j.hash, j.ends = maphash.Bytes(hashSeed, j.Bytes()), ctx.(store.Deadline).Ends()
+	j.hash, j.ends = maphash.Bytes(hashSeed, j.Bytes()), ctx.(counting.Deadline).Ends()
 	j.state.Store(floorWaits)
 	f.mu.Lock()
 	if f.inFlight < maxInFlight {

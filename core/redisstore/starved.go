@@ -12,7 +12,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 const (
@@ -97,7 +97,7 @@ func (n *node) timeFor(ctx context.Context, ends time.Time, j *job) time.Duratio
 	if left > 0 {
 		return left
 	}
-	if _, ok := ctx.(store.Deadline); !ok || -left < lateAfter {
+	if _, ok := ctx.(counting.Deadline); !ok || -left < lateAfter {
 		return 0
 	}
 	now := monotonic()

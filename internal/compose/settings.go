@@ -16,7 +16,7 @@ type Settings struct {
 // NewSettings returns the settings of a configuration without Limits, or an error if it has limits or can never
 // work.
 func NewSettings(config core.Config) (*Settings, error) {
-	s := &Settings{config: config.Clone()} // each limiter reads it again
+	s := &Settings{config: Clone(config)} // each limiter reads it again
 	drain, err := door.Share(&s.config)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@
 //     transaction, counts with this package. That takes about a hundred lines: see the Example. memstore and
 //     pgstore work like this.
 //   - A store that counts on its server, as redisstore does, returns a [Reading] of the bucket. [Reading.Result]
-//     makes the answer of it.
+//     makes the answer of it. If it keeps deadlines by itself, [Deadline] spares it a timer for each call.
 //
 // The first way, for each call, in this order:
 //
