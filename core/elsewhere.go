@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 	"weak"
 
@@ -19,15 +20,18 @@ type elsewhere struct {
 	status  int    // of a denial; 0 for that of the reason
 	version string // of the configuration that decided
 
-	holder   seam.Elsewhere // nil if nothing is held
-	ending   *seam.Ending   // how the request has ended. Guarded by reservation.mu.
-	renewal  *time.Timer    // of what is held. Guarded by reservation.mu.
-	renewing bool           // it is at work. Guarded by reservation.mu.
+	holder  seam.Elsewhere // nil if nothing is held
+	ending  *seam.Ending   // how the request has ended. Guarded by reservation.mu.
+	renewal *time.Timer    // of what is held. Guarded by reservation.mu.
+
+	// Held while the holder is asked: the end is told after a renewal that is under way, which can give what is held
+	// another name. Nothing but this one reservation waits for it, in the background.
+	asking sync.Mutex
 }
 
 // untold reports whether the holder has to be told of the end. The reservation's mu is held.
 func (e *elsewhere) untold(settled bool) bool {
-	return e.holder != nil && e.ending != nil && !settled && !e.renewing
+	return e.holder != nil && e.ending != nil && !settled
 }
 
 // settles reports whether anything may still change. A decision of somebody else may have a reservation for
@@ -63,9 +67,10 @@ func (r *reservation) renewElsewhereIn(in time.Duration) {
 
 // renewElsewhere renews what is held. If the request ends meanwhile, that is told after the renewal.
 func (r *reservation) renewElsewhere() {
+	r.elsewhere.asking.Lock()
+	defer r.elsewhere.asking.Unlock()
 	r.mu.Lock()
 	ended := r.ended
-	r.elsewhere.renewing = !ended
 	r.mu.Unlock()
 	if ended {
 		return
@@ -73,12 +78,11 @@ func (r *reservation) renewElsewhere() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.limiter.timeout)
 	defer cancel()
 	again := r.elsewhere.holder.Renew(ctx)
-	r.change(func() {
-		r.elsewhere.renewing = false
-		if again > 0 && !r.ended {
-			r.renewElsewhereIn(again)
-		}
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if again > 0 && !r.ended {
+		r.renewElsewhereIn(again)
+	}
 }
 
 // endElsewhere settles once.
@@ -97,6 +101,8 @@ func (r *reservation) endElsewhere(e seam.Ending) {
 // tellElsewhere says how the request has ended. While nobody answers it is kept, and told again later: whoever
 // holds the charges settles them once, however often it is told.
 func (r *reservation) tellElsewhere() (settled bool) {
+	r.elsewhere.asking.Lock()
+	defer r.elsewhere.asking.Unlock()
 	r.mu.Lock()
 	e := *r.elsewhere.ending
 	e.Costs = r.costs()

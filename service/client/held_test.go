@@ -67,6 +67,29 @@ func TestSlotsAreRenewedWhileARequestRuns(t *testing.T) {
 	}
 }
 
+// A request that ends while its slot is renewed is told after the renewal, and Drain waits for both.
+func TestDrainWaitsForARenewalThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	l := limiterOf(t, newClient(t, client.Config{URL: s.URL}), "brief")
+	d := l.AllowKey(t.Context(), "k", 1)
+	release := s.hold(t)
+	s.await(t, 2) // the renewal
+	d.Settle(core.Outcome{Status: 200})
+	drained := make(chan error, 1)
+	go func() { drained <- l.Drain(t.Context()) }()
+	select {
+	case err := <-drained:
+		t.Errorf("Drain has not waited: %v", err)
+	case <-time.After(50 * time.Millisecond): // nothing happens, which no event says
+		release()
+		must.OK(t, <-drained)
+	}
+	if other := l.AllowKey(t.Context(), "k", 1); !other.Allowed {
+		t.Error("the slot is not free after the end")
+	}
+}
+
 // A renewal is done again whose answer was lost. The client went on without its slot, and its settlement was lost.
 func TestALostRenewalIsRepeated(t *testing.T) {
 	t.Parallel()
