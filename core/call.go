@@ -172,30 +172,39 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 		*reading = keyfuncs.Reading{Request: r}
 		shown = reading
 	}
-	if len(l.when) > 0 {
-		if applies, reason := l.applies(r, shown, reading); !applies {
-			return keys, nil, 0, reason
+	for i := range l.when {
+		switch l.when[i].Ask(shown) {
+		case keyfuncs.No:
+			return keys, nil, 0, ReasonUndecided
+		case keyfuncs.Unknown:
+			if reading.Repeated() != "" {
+				return keys, nil, 0, ReasonAmbiguousKey
+			}
+			l.advice.ConditionUnanswered(r)
 		}
 	}
 	keys, presence := l.key.Append(keys, r)
 	if l.plain && presence == keyfuncs.Present {
 		return keys, &l.rule, l.cost, ReasonUndecided
 	}
-	if presence == keyfuncs.Ambiguous {
-		return keys, nil, 0, ReasonAmbiguousKey
-	}
 	if presence != keyfuncs.Present {
-		switch l.missing {
-		case ShareBucket:
-			keys = append(keys, missingKey...)
-		case DenyRequest:
-			return keys, nil, 0, ReasonMissingKey
-		case SkipLimit:
-			return keys, nil, 0, ReasonUndecided
+		shares, reason := l.lacking(presence)
+		if !shares {
+			return keys, nil, 0, reason
 		}
+		keys = append(keys, missingKey...)
 	}
-	if rule, cost = l.ruleFor(r, shown, reading), l.cost; rule == nil {
-		return keys, nil, 0, ReasonAmbiguousKey
+	rule, cost = &l.rule, l.cost
+	if l.tiers != nil {
+		rule = l.tiers.rule(shown)
+	}
+	if l.scaling != nil {
+		rule = l.scaleNow(r.Context(), rule)
+	}
+	if l.keepFree != nil {
+		if rule = l.ofClass(rule, r, shown, reading); rule == nil {
+			return keys, nil, 0, ReasonAmbiguousKey
+		}
 	}
 	if presence != keyfuncs.Present && rule.Penalized() {
 		rule = l.unpenalized(rule)
@@ -212,23 +221,6 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 		return keys, nil, 0, ReasonAmbiguousKey
 	}
 	return keys, rule, cost, ReasonUndecided
-}
-
-// applies reports whether no condition of the limit says that it does not apply. If one can't tell, since a part of the
-// request is there several times, it returns the reason for a denial.
-func (l *limit) applies(r, shown keyfuncs.Request, reading *keyfuncs.Reading) (bool, Reason) {
-	for i := range l.when {
-		switch l.when[i].Ask(shown) {
-		case keyfuncs.No:
-			return false, ReasonUndecided
-		case keyfuncs.Unknown:
-			if reading.Repeated() != "" {
-				return false, ReasonAmbiguousKey
-			}
-			l.advice.ConditionUnanswered(r)
-		}
-	}
-	return true, ReasonUndecided
 }
 
 // repeated names the part of the request that is there several times, where the key of the

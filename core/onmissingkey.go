@@ -1,5 +1,7 @@
 package core
 
+import "github.com/weblimit/weblimit/keyfuncs"
+
 // MissingKey says what a limit does with a request without its key; see
 // [Limit.OnMissingKey]. An ambiguous key, such as two different API keys, is not a
 // missing one: the request is denied with [ReasonAmbiguousKey] and status 400, whatever
@@ -27,6 +29,18 @@ func (l Limit) OnMissingKey(m MissingKey) Limit {
 	l.settings.set(setMissing)
 	l.missing = m
 	return l
+}
+
+// lacking reports whether a request that has not one key under the limit is checked in the bucket of those without. If not,
+// it returns the reason for a denial, or ReasonUndecided if the limit does not apply.
+func (l *limit) lacking(presence keyfuncs.Presence) (shares bool, _ Reason) {
+	switch {
+	case presence == keyfuncs.Ambiguous:
+		return false, ReasonAmbiguousKey
+	case l.missing == DenyRequest:
+		return false, ReasonMissingKey
+	}
+	return l.missing == ShareBucket, ReasonUndecided
 }
 
 // missingKey is the key of the bucket that requests without a key share. No key function makes

@@ -9,19 +9,9 @@ import (
 
 // By which rule a request is counted: that of its limit, or one that is derived from it and cached.
 
-// ruleFor returns the rule for a request: its tier, scaled, and of its class. It is nil if the class can't be told, since
-// a part of the request is there several times.
-func (l *limit) ruleFor(r, shown keyfuncs.Request, reading *keyfuncs.Reading) *Rule {
-	rule := &l.rule
-	if l.tiers != nil {
-		rule = l.tiers.rule(shown)
-	}
-	if l.scaling != nil {
-		rule = l.scaleNow(r.Context(), rule)
-	}
-	if l.keepFree == nil {
-		return rule
-	}
+// ofClass returns the rule for the class of a request under KeepFree. It is nil if the class can't be told, since a part of
+// the request is there several times.
+func (l *limit) ofClass(rule *Rule, r, shown keyfuncs.Request, reading *keyfuncs.Reading) *Rule {
 	switch l.keepFree.upper.Ask(shown) {
 	case keyfuncs.Yes:
 		return rule
