@@ -23,7 +23,7 @@ import (
 // If a part of the store can't be read, such as a node of a Cluster, an error is yielded and the
 // iteration goes on with the other parts. It ends with ctx. Blocks that began in this process
 // during an outage of the store are not listed.
-func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
+func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[store.Blocked, error] {
 	l = l.now()
 	rules := make([]*Rule, len(l.limits))
 	for i := range l.limits {

@@ -232,9 +232,9 @@ func TestBlocksDuringAnOutage(t *testing.T) {
 	check.Equal(t, "blocks listed", len(blocksOf(t, l)), 0)
 }
 
-func blocksOf(t testing.TB, l *core.Limiter) []core.Blocked {
+func blocksOf(t testing.TB, l *core.Limiter) []store.Blocked {
 	t.Helper()
-	var all []core.Blocked
+	var all []store.Blocked
 	for b, err := range l.Blocks(t.Context()) {
 		if err != nil {
 			t.Fatal(err)

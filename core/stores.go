@@ -6,7 +6,7 @@ import (
 )
 
 // Store holds the state of limits: a [Memory] for one process, a redisstore.Store for many. Both
-// give the same answers. Package core/store has what authors of stores need.
+// give the same answers. Packages core/store and core/store/counting have what authors of stores need.
 type Store = store.Store
 
 // Memory is a [Store] in this process. It is exact, and its state ends with the process.
@@ -33,9 +33,6 @@ type Rule = store.Rule
 // Block says when a limit blocks a client that exceeds it again and again, and for
 // how long; see [Limit.Penalty].
 type Block = store.Block
-
-// Blocked is a client that a limit blocks; see [Limiter.Blocks].
-type Blocked = store.Blocked
 
 // Event is a change in a store's health. OnEvent of the store and [Observer] report events. Package store has their kinds.
 type Event = store.Event

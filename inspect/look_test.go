@@ -301,7 +301,7 @@ type counting struct {
 	lists atomic.Int64
 }
 
-func (c *counting) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
+func (c *counting) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[store.Blocked, error] {
 	c.lists.Add(1)
 	return c.Store.Blocks(ctx, rules)
 }

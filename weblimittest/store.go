@@ -237,9 +237,9 @@ func (s *Store) Unblock(ctx context.Context, checks []core.Check) error {
 }
 
 // Blocks implements [core.Store].
-func (s *Store) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
-	return func(yield func(core.Blocked, error) bool) {
-		var found []core.Blocked
+func (s *Store) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) {
+		var found []store.Blocked
 		var failed error
 		err := s.call(ctx, s.markedUnder(rules), func() error {
 			for b, err := range s.memory.Blocks(ctx, rules) {
@@ -257,7 +257,7 @@ func (s *Store) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.B
 			}
 		}
 		if err != nil {
-			yield(core.Blocked{}, err)
+			yield(store.Blocked{}, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -128,18 +129,18 @@ func TestExhaustTwice(t *testing.T) {
 
 func TestBlockForIsABlockOfTheStore(t *testing.T) {
 	t.Parallel()
-	store := weblimittest.New(t)
-	l := limiterOn(store, perUser(core.PerMinute(60)).Named("x").Penalty(core.Block{After: 2, Within: time.Minute, For: time.Hour}))
-	store.BlockFor("x", 10*time.Minute, "user:alice")
-	store.Advance(time.Minute)
-	var blocks []core.Blocked
+	s := weblimittest.New(t)
+	l := limiterOn(s, perUser(core.PerMinute(60)).Named("x").Penalty(core.Block{After: 2, Within: time.Minute, For: time.Hour}))
+	s.BlockFor("x", 10*time.Minute, "user:alice")
+	s.Advance(time.Minute)
+	var blocks []store.Blocked
 	for b, err := range l.Blocks(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		blocks = append(blocks, b)
 	}
-	if len(blocks) != 1 || blocks[0].Key != "user:alice" || blocks[0].Until.Sub(store.Now()) != 9*time.Minute {
+	if len(blocks) != 1 || blocks[0].Key != "user:alice" || blocks[0].Until.Sub(s.Now()) != 9*time.Minute {
 		t.Errorf("blocks: %+v", blocks)
 	}
 	d := l.Allow(keyfuncs.Values{"user": "alice"})

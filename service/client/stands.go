@@ -42,6 +42,6 @@ func (*stands) Block(context.Context, []core.Check, time.Duration) error { retur
 func (*stands) Unblock(context.Context, []core.Check) error { return errNoStore }
 
 // Blocks implements [core.Store].
-func (*stands) Blocks(context.Context, []*core.Rule) iter.Seq2[core.Blocked, error] {
-	return func(yield func(core.Blocked, error) bool) { yield(core.Blocked{}, errNoStore) }
+func (*stands) Blocks(context.Context, []*core.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) { yield(store.Blocked{}, errNoStore) }
 }

@@ -172,7 +172,7 @@ func (reading *Reading) Tell(c *store.Check) {
 }
 
 // IsUnknown reports whether a reading of a ledger is that of an account that the store does not know.
-func (r *Reading) IsUnknown() bool { return !ledger{}.isKnown(&r.Numbers) }
+func (reading *Reading) IsUnknown() bool { return !ledger{}.isKnown(&reading.Numbers) }
 
 // setAside makes the bucket of a stale account one of an unknown account, and keeps its position.
 func (s *State) setAside(r *store.Rule) {

@@ -33,8 +33,8 @@ func (*gone) Unblock(context.Context, []core.Check) error               { return
 
 func (*gone) Block(context.Context, []core.Check, time.Duration) error { return errGone }
 
-func (*gone) Blocks(context.Context, []*core.Rule) iter.Seq2[core.Blocked, error] {
-	return func(yield func(core.Blocked, error) bool) { yield(core.Blocked{}, errGone) }
+func (*gone) Blocks(context.Context, []*core.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) { yield(store.Blocked{}, errGone) }
 }
 
 // Trap 30: an attacker who makes up millions of keys in an outage neither fills the

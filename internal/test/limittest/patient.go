@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // patient is a store that has more time than a limiter gives it. Programs whose limiters have the
@@ -51,8 +52,8 @@ func (p patient) Block(ctx context.Context, checks []core.Check, d time.Duration
 	return patiently(ctx, func(ctx context.Context) error { return p.Store.Block(ctx, checks, d) })
 }
 
-func (p patient) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
-	return func(yield func(core.Blocked, error) bool) {
+func (p patient) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) {
 		_ = patiently(ctx, func(ctx context.Context) error {
 			p.Store.Blocks(ctx, rules)(yield)
 			return nil

@@ -87,8 +87,8 @@ func (s *modelStore) Reset(_ context.Context, checks []core.Check) error {
 	return nil
 }
 
-func (s *modelStore) Blocks(_ context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
-	return func(yield func(core.Blocked, error) bool) {
+func (s *modelStore) Blocks(_ context.Context, rules []*core.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, b := range s.model.blocks(rules, s.clock.Micros()) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // modelPenalty is the penalty record of one key under one limit with a Block.
@@ -138,13 +139,13 @@ func (m *model) lift(c *core.Check) {
 }
 
 // blocks lists the blocks in force under the rules.
-func (m *model) blocks(rules []*core.Rule, now int64) []core.Blocked {
-	var all []core.Blocked
+func (m *model) blocks(rules []*core.Rule, now int64) []store.Blocked {
+	var all []store.Blocked
 	for name, b := range m.manuals {
 		key, limit, _ := strings.Cut(name, "|")
 		for _, rule := range rules {
 			if rule.Name == limit && b.until > now {
-				all = append(all, core.Blocked{Limit: limit, Key: key, Until: time.UnixMicro(b.until)})
+				all = append(all, store.Blocked{Limit: limit, Key: key, Until: time.UnixMicro(b.until)})
 			}
 		}
 	}
@@ -156,15 +157,15 @@ func (m *model) blocks(rules []*core.Rule, now int64) []core.Blocked {
 			}
 			// As it was written: what is forgotten is so when the next check comes.
 			if p := m.penalties[name]; p.until > now && p.gone > now {
-				all = append(all, core.Blocked{Limit: limit, Key: key, Until: time.UnixMicro(p.until), Level: p.level})
+				all = append(all, store.Blocked{Limit: limit, Key: key, Until: time.UnixMicro(p.until), Level: p.level})
 			}
 		}
 	}
 	return sortBlocked(all)
 }
 
-func sortBlocked(all []core.Blocked) []core.Blocked {
-	slices.SortFunc(all, func(a, b core.Blocked) int {
+func sortBlocked(all []store.Blocked) []store.Blocked {
+	slices.SortFunc(all, func(a, b store.Blocked) int {
 		return cmp.Or(strings.Compare(a.Limit, b.Limit), strings.Compare(a.Key, b.Key), a.Until.Compare(b.Until), cmp.Compare(a.Level, b.Level))
 	})
 	return all

@@ -50,9 +50,9 @@ func (r *rig) blockOf(rule *core.Rule, key string) time.Duration {
 	return 0
 }
 
-func (r *rig) blocks(rules ...*core.Rule) []core.Blocked {
+func (r *rig) blocks(rules ...*core.Rule) []store.Blocked {
 	r.Helper()
-	var all []core.Blocked
+	var all []store.Blocked
 	for b, err := range r.Blocks(context.Background(), rules) {
 		if err != nil {
 			r.Fatalf("blocks: %v", err)
