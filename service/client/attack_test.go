@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/client"
 )
 
@@ -175,7 +176,10 @@ func TestOddKeysByTheClient(t *testing.T) {
 	there := limiterOf(t, c, "key")
 	here := must.Get(testPolicies.Limiter(core.Config{Store: core.NewMemory()}, "key"))(t)
 	long := strings.Repeat("k", 1025)
-	for _, key := range []string{"", "\xff", "\xfe", "\uFFFD", "user:\xff", "user:\xfe", long, long + "k", long[1:], "key#abc", "{a}", "a\x00b"} {
+	for _, key := range []string{
+		"", "\xff", "\xfe", "\uFFFD", "user:\xff", "user:\xfe", long, long + "k", long[1:], "key#abc", "{a}", "a\x00b",
+		string(keyfuncs.AppendKey(nil, long)), string(keyfuncs.AppendKey(nil, "\xff")), // as others of these are sent
+	} {
 		for _, cost := range []int64{4, 2, 1, 1, 6, math.MaxInt64} { // of 5
 			want, got := here.AllowKey(t.Context(), key, cost), there.AllowKey(t.Context(), key, cost)
 			if want.Allowed != got.Allowed || want.Reason != got.Reason || want.Results()[0].Remaining != got.Results()[0].Remaining {

@@ -135,9 +135,9 @@ func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdic
 }
 
 // sendable returns a key as the service takes it. One that JSON can't hold, or that is too long, becomes its hash: it
-// has a bucket of its own, as every key does.
+// has a bucket of its own, as every key does. So does one that looks like a hash, or it could be another's.
 func sendable(key string) string {
-	if key == "" || len(key) > described.MaxKey || !utf8.ValidString(key) {
+	if key == "" || len(key) > described.MaxKey || !utf8.ValidString(key) || strings.HasPrefix(key, "key#") {
 		return string(keyfuncs.AppendKey(nil, key))
 	}
 	return key
