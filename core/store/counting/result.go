@@ -102,7 +102,7 @@ func (reading *Reading) fits(r *store.Rule, cost int64) bool {
 // spread returns the microseconds in which the rule grants n units. n is at most the burst.
 func spread(r *store.Rule, n int64) int64 {
 	if r.Algorithm == store.TokenBucket && (r.Integers.Rate == 1 || r.Integers.Tick <= 1000) {
-		// In lowest terms, which can't overflow: at most integer.Max ticks over Rate, or maxRefill.
+		// In lowest terms, which can't overflow: at most integer.Max ticks over Rate, or integer.Longest.
 		n *= r.Integers.Unit * r.Integers.Tick
 		if r.Integers.Rate != 1 { // divisions are slow, and the rate of most limits is 1
 			n = integer.CeilDiv(n, r.Integers.Rate)

@@ -115,7 +115,7 @@ func (s *State) cost(c *store.Check) int64 {
 // penalty. offset is [Offset] of the key.
 func (s *State) Judge(r *store.Rule, cost, now, offset int64) (fits bool) {
 	if r.Algorithm == store.TokenBucket && s.Bucket.isOpen(r, now) {
-		// The rest of this method for the most frequent case, without its calls. Commit and Rule.Answer
+		// The rest of this method for the most frequent case, without its calls. Commit and Reading.Answer
 		// have one, too: together they spare an eighth of what the store in memory takes.
 		s.converted, s.exceeds = false, false
 		s.reading.Charged, s.reading.Blocked, s.reading.At = false, 0, now

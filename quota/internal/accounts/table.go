@@ -284,7 +284,7 @@ func (t *Table) takeShard(s *roundShard, n int, to []Taken) []Taken {
 	if s.left < 0 {
 		s.left = len(s.dirty)
 	}
-	s.left = min(s.left, len(s.dirty)) // some may have been taken by takeKey
+	s.left = min(s.left, len(s.dirty)) // some may have been taken by TakeKey
 	i := 0
 	for ; i < s.left && len(to) < n; i++ {
 		to = t.takeEntry(s.kept, s.dirty[i], to)

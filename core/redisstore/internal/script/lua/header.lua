@@ -80,7 +80,7 @@
 --          per check    (1) how many of the equal requests the check has room for, by itself, or 2
 --                       if its operation was charged before; plus 128 if it has no room for some of
 --                       them while the key has a hold. Then (7 each) the numbers of the check's
---                       store.Reading, taken before a take or peek and after any other operation:
+--                       counting.Reading, taken before a take or peek and after any other operation:
 --                       3 of a sliding window; 4 of a ledger, or of a sliding log, and in a take of one 4 more, taken
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
 --                       block ends, 0 if there is none. A mark has no answer. A restoration
