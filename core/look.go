@@ -25,6 +25,9 @@ func (l *Limiter) keysFound(found []advice.Key, c *call, d *Decision) []advice.K
 	case ReasonMissingKey, ReasonAmbiguousKey, ReasonInvalidCost: // further limits were not asked
 		return found
 	}
+	if l.remote != nil && d.Err == nil { // its limits are for outages, and somebody else has decided
+		return found
+	}
 	for i := range l.limits {
 		found = append(found, l.keyFound(&l.limits[i], c, d))
 	}
