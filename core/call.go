@@ -124,7 +124,7 @@ func (c *call) withoutStore() *call {
 	if c.outage == nil {
 		c.outage = calls.Get().(*call)
 	}
-	c.outage.keys, c.outage.by = c.outage.keys[:0], nil
+	c.outage.keys, c.outage.by, c.outage.asker = c.outage.keys[:0], nil, c.asker
 	c.outage.entries, c.outage.apart = nil, c.apart
 	c.outage.reset()
 	return c.outage

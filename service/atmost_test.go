@@ -3,9 +3,11 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -217,4 +219,34 @@ func TestTheTimeOfABatchIsBounded(t *testing.T) {
 		}
 		must.Equal(t, "calls of the store", memory.calls, 3+3+2)
 	})
+}
+
+// unreachable is a store that answers nothing.
+type unreachable struct{ core.Store }
+
+func (*unreachable) Take(context.Context, []core.Check, []core.Result) error {
+	return &store.Error{Class: store.ClassConnection, Err: errors.New("refused")}
+}
+
+// While the store is away the local share decides, and whoever asks is told of the levels that are reached there, as
+// OnWarning is in the process.
+func TestWarningsInAnOutageOfTheStore(t *testing.T) {
+	t.Parallel()
+	var heard []core.Warning
+	s := newService(t, func(c *Config) {
+		c.Store = &unreachable{core.NewMemory()}
+		c.Policies = policies{"jobs": {core.PerHour(10).By(keyfuncs.User("user")).Named("jobs").WarnAt(0.5, 0.9)}}
+		c.OnWarning = func(_ context.Context, w core.Warning) { heard = append(heard, w) }
+	})
+	var told []core.Warning
+	for _, body := range []string{`"cost":6`, `"at_most":99`} {
+		_, _, answer := post(s, "/v1/check", `{"policy":"jobs","key":"user:ann","warnings":true,`+body+`}`)
+		var a struct{ Warnings []core.Warning }
+		must.OK(t, json.Unmarshal([]byte(answer), &a))
+		told = append(told, a.Warnings...)
+	}
+	must.Equal(t, "levels", len(heard), 2)
+	if !slices.Equal(told, heard) {
+		t.Errorf("told %+v, and OnWarning %+v", told, heard)
+	}
 }
