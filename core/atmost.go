@@ -126,11 +126,9 @@ func (l *Limiter) decideAtMost(ctx context.Context, c *call, s subject, d *Decis
 			ask = min(max(fits, 1), ask-1)
 		}
 	}
-	if d.Err == nil {
-		for i, rule := range queued {
-			if rule != nil {
-				d.Results()[i].Rule = rule // as clients know it
-			}
+	for i, r := range d.Results() { // others may have decided: the limits of Config.Fallback
+		if i < len(queued) && queued[i] != nil && r.Rule == c.checks[i].Rule {
+			d.Results()[i].Rule = queued[i] // as clients know it
 		}
 	}
 	if !d.Allowed {

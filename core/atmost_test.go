@@ -162,6 +162,22 @@ func TestAllowAtMostInAnOutage(t *testing.T) {
 	})
 }
 
+// A limit for outages can deny a batch before any store is asked. Then there is no result of the limits that it replaces.
+func TestAllowAtMostIsDeniedByALimitForOutages(t *testing.T) {
+	t.Parallel()
+	queue := everyone(10).Named("queue").Wait(time.Second)
+	for name, limits := range map[string][]core.Limit{"a queue": {queue}, "a queue behind another limit": {everyone(100).Named("first"), queue}} {
+		l := newLimiter(t, core.Config{
+			Store: newFlaky(true), Limits: limits,
+			Fallback: core.Fallback{Limits: []core.Limit{core.PerHour(5).By(keyfuncs.User("user")).Named("away").OnMissingKey(core.DenyRequest)}},
+		})
+		granted, d := l.AllowAtMost(keyfuncs.Values{}, 5)
+		check.Equal(t, name+": granted", granted, 0)
+		check.Equal(t, name+": the reason", d.Reason, core.ReasonMissingKey)
+		check.Equal(t, name+": the limit", d.Results()[0].Rule.Name, "away")
+	}
+}
+
 func TestAllowAtMostIsObservedOnce(t *testing.T) {
 	t.Parallel()
 	memory, _ := at()
