@@ -40,7 +40,7 @@ var services = []Mutant{
 	{File: "service/check.go", Old: "\tcase c.atMost && c.costs != nil:\n", New: "\tcase false:\n", What: "a batch has costs of its own beside what it is granted", Tests: "service"},
 	{File: "service/handler.go", Old: "\tcase atMost && c.operation != \"\":\n", New: "\tcase false:\n", What: "a batch can be repeated and is granted other units", Tests: "service"},
 	{File: "core/atmost.go", Old: "\t\t\tc.most = max(time.Until(ends), 1) // 0 is no bound\n", New: "\t\t\t_ = ends\n", What: "a batch takes the time of several checks", Tests: "service"},
-	{File: "core/atmost.go", Old: "\t\t\t\td.Results()[i].Rule = rule // as clients know it\n", New: "\t\t\t\t_, _ = i, rule\n", What: "a batch shows a limit without its queue", Tests: "service/client"},
+	{File: "core/atmost.go", Old: "\t\t\td.Results()[i].Rule = queued[i] // as clients know it\n", New: "\t\t\t_ = i\n", What: "a batch shows a limit without its queue", Tests: "service/client"},
 	{File: "core/together.go", Old: "\tif !given || q.AtMost || len(c.checks) == before {\n", New: "\tif !given || len(c.checks) == before {\n", What: "the rest of a batch is a repeat of its beginning", Tests: "service/client"},
 	{File: "service/client/answer.go", Old: "a.Granted > most || ", New: "", What: "a service grants more units than a batch has", Tests: "service/client"},
 	{File: "core/warning.go", Old: "\tif q.Request != nil && from.key.ReadsMore() {\n", New: "\tif q.Request != nil && from.key.ReadsMore() && false {\n", What: "callers are told keys that say more than their requests", Tests: "service/client"},
