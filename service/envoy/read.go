@@ -39,6 +39,13 @@ type reader struct {
 	values *yamlfile.Reading
 }
 
+// add adds a problem. Of a file that has passed a bound the rest is not read: that was told, and what is missing may be there.
+func (r *reader) add(at place, format string, args ...any) {
+	if !r.values.Exceeded() {
+		r.problems.add(at, format, args...)
+	}
+}
+
 // value is a value of a file and where it stands.
 type value struct {
 	node *yaml.Node // no alias
@@ -65,7 +72,7 @@ func (r *reader) resolve(n *yaml.Node, path string) (value, bool) {
 	v := value{at: place{r.file, n.Line, n.Column, path}} // of an alias, and not of what it stands for
 	of, problem := r.values.Value(n)
 	if problem != "" {
-		r.add(v.at, "%s", problem)
+		r.problems.add(v.at, "%s", problem)
 	}
 	v.node = of
 	return v, of != nil
@@ -75,7 +82,7 @@ func (r *reader) resolve(n *yaml.Node, path string) (value, bool) {
 func (r *reader) enter(v value) bool {
 	problem := r.values.Begin(v.node)
 	if problem != "" {
-		r.add(v.at, "%s", problem)
+		r.problems.add(v.at, "%s", problem)
 	}
 	return problem == ""
 }

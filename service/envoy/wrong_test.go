@@ -96,6 +96,18 @@ func deep() string {
 	return "domain: d\ndescriptors:\n  - {key: k, metadata: {a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}}\n"
 }
 
+// Of a file that passes a bound nothing else is told: what seems to be missing may stand in what is not read.
+func TestAFileBeyondABoundHasOneProblem(t *testing.T) {
+	t.Parallel()
+	nested := strings.Repeat("[", 200) + strings.Repeat("]", 200)
+	text := "descriptors:\n  - metadata: {a: " + nested + "}\n    key: k\n    rate_limit: {unit: second, requests_per_unit: 5}\ndomain: d\n"
+	_, err := envoy.New(envoy.Config{Source: envoy.Files(files(text)...), Store: still(), Logger: quiet})
+	var wrong *envoy.Error
+	if !errors.As(err, &wrong) || len(wrong.Problems) != 1 || !strings.HasSuffix(err.Error(), "values are nested more than 100 deep") {
+		t.Error(err)
+	}
+}
+
 func TestWrongDomains(t *testing.T) {
 	t.Parallel()
 	const one, other = "domain: d\ndescriptors: [{key: a}]\n", "domain: d\ndescriptors: [{key: b}]\n"
