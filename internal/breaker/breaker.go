@@ -129,6 +129,6 @@ func (b *Breaker) TakeTurn() bool { return b.turn.Swap(taken) != taken }
 // IsTaken reports whether somebody has the turn for ever.
 func (b *Breaker) IsTaken() bool { return b.turn.Load() == taken }
 
-// Again gives the turn back. It is due again after a pause. Call it before Close, not after it: a breaker that opens again at
-// once would otherwise not be probed.
+// Again gives the turn back. It is due again after a pause. Callers that probe by a timer call it before Close: a breaker that
+// opens again at once would otherwise find the turn taken, and start no timer.
 func (b *Breaker) Again() { b.turn.Store(now() + int64(NextPause())) }
