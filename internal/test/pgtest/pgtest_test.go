@@ -93,12 +93,31 @@ func TestStopRemovesEverything(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	s.Freeze(t)
+	id := s.memoryID()
+	if id == "" || !hasMemory(t, id) {
+		t.Fatalf("segment %q of shared memory is not there", id)
+	}
 	s.Stop()
 	s.Stop()
+	if hasMemory(t, id) {
+		t.Errorf("segment %s of shared memory is still there", id)
+	}
 	if _, err := os.Stat(s.Host()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its directory: %v, want %v", err, os.ErrNotExist)
 	}
 	if !s.exited() {
 		t.Error("the server runs on")
 	}
+}
+
+// hasMemory reports whether the kernel has a segment of shared memory.
+func hasMemory(t *testing.T, id string) bool {
+	t.Helper()
+	segments := must.Get(os.ReadFile("/proc/sysvipc/shm"))(t)
+	for line := range strings.Lines(string(segments)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[1] == id {
+			return true
+		}
+	}
+	return false
 }

@@ -101,6 +101,7 @@ func (s *Server) Stop() {
 	}
 	s.stopped = true
 	s.kill()
+	s.freeMemory()
 	_ = os.RemoveAll(s.dir)
 	forget(s)
 }
