@@ -4,9 +4,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -16,6 +18,7 @@ import (
 // no process forget the denials of others.
 func TestAStormOfGiveBacksEndsNoDenialOfOthers(t *testing.T) {
 	t.Parallel()
+	edge.AwayFrom(time.Hour, time.Duration(long.Rounds(1, 5))*time.Minute) // its fixed windows are those of the server's clock
 	server, prefix := redistest.Start(t), redistest.Prefix(t)
 	const quota = 3
 	rule := mustRule(t, core.PerHour(quota).FixedWindow())
