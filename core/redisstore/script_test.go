@@ -38,7 +38,7 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 				op := operation(random.IntN(6)) + take
 				checks := scriptChecks(random, rules)
 				pa, pb := newJob(op, 0), newJob(op, 0)
-				charged := now - random.Int64N(2*scriptSecond.Microseconds())
+				charged := now - random.Int64N(2*scriptStep.Microseconds())
 				if random.IntN(2) == 0 {
 					charged = before
 				}
@@ -80,7 +80,7 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 				}
 			}
 			before = now
-			now += random.Int64N(3 * scriptSecond.Microseconds())
+			now += random.Int64N(3 * scriptStep.Microseconds())
 		}
 	}
 }
@@ -159,31 +159,31 @@ var (
 	scriptOnces = []string{"op-1", "op-2"}
 )
 
-// scriptSecond is a second of the clock that these tests set. It is long by that of Redis, whose keys expire by its own: they
+// scriptStep is a second of the clock that these tests set. It is long by that of Redis, whose keys expire by its own: they
 // must not while a test's processes are stopped.
-const scriptSecond = 100 * time.Second
+const scriptStep = 100 * time.Second
 
 // scriptRules returns rules of limits, some of which share a name with other numbers.
 func scriptRules(random *rand.Rand) []core.Rule {
 	var rules []core.Rule
 	for range 5 {
-		limit := core.Per([]int64{1, 3, 60, 97, 1000, 70_001}[random.IntN(6)], []time.Duration{scriptSecond, 3 * scriptSecond / 2, 36 * scriptSecond}[random.IntN(3)])
+		limit := core.Per([]int64{1, 3, 60, 97, 1000, 70_001}[random.IntN(6)], []time.Duration{scriptStep, 3 * scriptStep / 2, 36 * scriptStep}[random.IntN(3)])
 		switch random.IntN(6) {
 		case 0:
 			limit = limit.FixedWindow()
 		case 1:
 			limit = limit.SlidingWindow().Jitter()
 		case 2:
-			limit = core.Per(7, scriptSecond).SlidingLog()
+			limit = core.Per(7, scriptStep).SlidingLog()
 		case 3:
 			limit = core.Per([]int64{1 << 31, 3_000_000_000, 5_000_000_000}[random.IntN(3)], time.Hour).FixedWindow()
 		case 4:
-			limit = core.Concurrent([]int64{1, 3, 60}[random.IntN(3)]).Lease(2 * scriptSecond)
+			limit = core.Concurrent([]int64{1, 3, 60}[random.IntN(3)]).Lease(2 * scriptStep)
 		case 5:
-			limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), 2*scriptSecond)
+			limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), 2*scriptStep)
 		}
 		if random.IntN(3) == 0 {
-			limit = limit.Penalty(core.Block{After: 1 + random.Int64N(3), Within: scriptSecond, For: scriptSecond / 2, Max: 2 * scriptSecond})
+			limit = limit.Penalty(core.Block{After: 1 + random.Int64N(3), Within: scriptStep, For: scriptStep / 2, Max: 2 * scriptStep})
 		}
 		rules = append(rules, mustRule(limit.Named(scriptNames[random.IntN(len(scriptNames))])))
 	}
