@@ -13,7 +13,7 @@ const (
 	sweepMost = 500
 	// sweepRounds is how many statements follow each other if there is more to remove.
 	sweepRounds = 20
-	// sweepTimeout bounds one statement.
+	// sweepTimeout bounds one statement, if Config.Timeout does not give it more time.
 	sweepTimeout = 2 * time.Second
 )
 
@@ -38,7 +38,7 @@ func (s *Store) sweepSometimes() {
 
 // sweep returns how many records it has removed. After an error others will.
 func (s *Store) sweep() (removed int64) {
-	ctx, cancel := context.WithTimeout(context.Background(), sweepTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), max(sweepTimeout, s.config.Timeout))
 	defer cancel()
 	if err := s.pool.QueryRow(ctx, s.sql.sweep, s.setClock(), sweepMost).Scan(&removed); err != nil {
 		return 0
