@@ -80,7 +80,7 @@ func (l *Limit) validateNumbers() error {
 	switch {
 	case n.Algorithm == 0:
 		return errors.New("a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerWeek, PerMonth or Concurrent")
-	case !validName(l.name):
+	case !store.ValidName(l.name):
 		return errors.New("the name must be 1 to 64 of A-Z a-z 0-9 . _ -")
 	case n.concurrent && n.Algorithm != store.Concurrency:
 		return fmt.Errorf("a concurrency limit can have no other algorithm, got a %v", n.Algorithm)
@@ -157,18 +157,4 @@ func (l *Limit) validateOnce() error {
 		return errors.New("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 0s")
 	}
 	return nil
-}
-
-func validName(name string) bool {
-	if name == "" || len(name) > 64 {
-		return false
-	}
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }

@@ -19,6 +19,9 @@ type Declaration struct {
 	// the one that was made last says so.
 	Shadow bool
 
+	// Regions says how the limit counts on a store of several regions.
+	Regions Regions
+
 	// Conceal is keyfuncs.Func.Conceal of the limit's key if that is hashed under a secret, and nil
 	// otherwise, or where the secret is not known.
 	Conceal func(key string) (concealed string, ok bool)
@@ -64,6 +67,9 @@ func (r *Registry) Replace(old, declarations []Declaration) error {
 		d := &declarations[i]
 		if d.Rule.Algorithm == Ledger {
 			return AtLimit(d.Rule.Name, errors.New("a limiter can't use a ledger: give it the calendar limit, and the store of the book that keeps it"))
+		}
+		if d.Regions != (Regions{}) && !on.InRegions() {
+			return AtLimit(d.Rule.Name, errors.New("Regions and Overdraft are for a store of several regions, and this one is not: see package regions"))
 		}
 		if other, ok := added[d.Rule.id]; ok {
 			if err := conflict(&declarations[other], d); err != nil {
@@ -149,7 +155,7 @@ func conflict(a, b *Declaration) error {
 	switch {
 	case a.Rule.Name != b.Rule.Name:
 		return AtLimit(b.Rule.Name, fmt.Errorf("the store can't tell this name from %q; rename one", a.Rule.Name))
-	case a.Rule != b.Rule || a.Keys != b.Keys:
+	case a.Rule != b.Rule || a.Keys != b.Keys || a.Regions != b.Regions:
 		return AtLimit(b.Rule.Name, fmt.Errorf("the store has a different limit of this name: %s; give each its own with Named", differences(a, b)))
 	case !a.Named || !b.Named:
 		return AtLimit(b.Rule.Name, errors.New("declared twice on one store; give each its own name with Named, or both the same one to share a quota"))
@@ -196,6 +202,7 @@ func (d *Declaration) settings() []setting {
 		{"repeats", d.Rule.Repeats},
 		{"penalty", d.Rule.Block.inWords()},
 		{"calendar", d.Rule.Calendar.inWords()},
+		{"regions", d.Regions.inWords()},
 		{"key", d.Keys},
 	}
 }

@@ -12,6 +12,8 @@ import (
 type Registry struct {
 	root *Registry // of a view: whose it is. It has all that is below then. Does not change.
 
+	regions bool // limits count over several regions. Does not change.
+
 	mu        sync.Mutex
 	known     map[uint64]declared       // by Rule.ID. Guarded by mu.
 	before    map[uint64][]string       // former Declaration.Keys, by Rule.ID; see KeysBefore. Guarded by mu.
@@ -24,7 +26,13 @@ type Registry struct {
 // View returns a Registry that is r, for a wrapper whose limits have to be told from those that
 // limiters declare on the store in it: Declaration.On is the view then. A wrapper that returns
 // the Registry of the store inside is on the view as well.
-func (r *Registry) View() *Registry { return &Registry{root: r.Root()} }
+func (r *Registry) View() *Registry { return &Registry{root: r.Root(), regions: r.regions} }
+
+// RegionsView is View for a wrapper on which limits count over several regions: see [Declaration].Regions.
+func (r *Registry) RegionsView() *Registry { return &Registry{root: r.Root(), regions: true} }
+
+// InRegions reports whether limits that are declared on r count over several regions.
+func (r *Registry) InRegions() bool { return r.regions }
 
 // Root returns the Registry of the store itself: two stores share what limiters attach to them if
 // their roots are the same. It is r, but for a [Registry.View].

@@ -1,0 +1,120 @@
+package regions
+
+import (
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
+	"github.com/weblimit/weblimit/internal/integer"
+)
+
+// answer sets the caller's results.
+func (s *Store) answer(c *call, checks []store.Check, results []store.Result) {
+	for n, i := range c.atHome {
+		results[i] = c.homeResults[n]
+	}
+	for n, i := range c.at {
+		if p := &c.parts[i]; p.plan.mode.Mode == store.RegionsLease {
+			results[i] = s.answerLeased(p, &checks[i], &c.results[n])
+		} else {
+			results[i] = c.results[n]
+		}
+	}
+}
+
+// answerLeased returns the answer to the check of a leased limit under the limit's own numbers. What is left is what
+// the region can still grant, and what home had when it was last asked in this period: all of its pool, if it was not.
+func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result) store.Result {
+	floor, share, pool := int64(0), int64(0), p.plan.pool.Burst
+	if p.from == fromFloor {
+		floor = r.Remaining
+	}
+	empty, until := false, int64(0)
+	if k := s.keyOf(p, c); k != nil {
+		k.mu.Lock()
+		now := s.now()
+		if k.ends != 0 && now < k.until {
+			share = k.left
+			until = k.until - now
+			if k.knowsOf {
+				pool = k.pool
+			}
+			if empty = now < k.emptyTil; empty {
+				pool, until = 0, k.emptyTil-now
+			}
+		}
+		k.mu.Unlock()
+	}
+	left := max(min(floor+share+pool, p.plan.rule.Burst), 0)
+	if !r.Allowed {
+		left = min(left, max(c.Cost-1, 0)) // as far as the region knows
+	}
+	answer := reading(p.plan.rule, left, r).Result(p.plan.rule, c.Cost)
+	answer.Allowed, answer.Charged, answer.Blocked, answer.Cached = r.Allowed, r.Charged, r.Blocked, r.Cached
+	answer.At = r.At
+	switch {
+	case r.Allowed:
+		answer.RetryAfter = 0
+	case r.Blocked:
+		answer.RetryAfter, answer.Window = r.RetryAfter, r.Window
+	case c.Cost > p.plan.rule.Burst:
+	default:
+		answer.RetryAfter = retryAfter(r, empty, time.Duration(until))
+		answer.Window = answer.RetryAfter
+	}
+	return answer
+}
+
+// keyOf returns what is known of the check's key, or nil.
+func (s *Store) keyOf(p *part, c *store.Check) *key {
+	if p.key != nil {
+		return p.key
+	}
+	return s.keys.find(p.plan.rule.ID(), c.Key)
+}
+
+// soon is how long a client is told to wait while units may be on their way.
+const soon = time.Second
+
+// retryAfter returns how long a denied client is to wait: until its floor or home has units again, whatever comes
+// first, or for a moment if home may have some now.
+func retryAfter(r *store.Result, empty bool, until time.Duration) time.Duration {
+	wait := soon
+	if empty {
+		wait = until.Truncate(time.Microsecond) + time.Microsecond
+	}
+	if r.RetryAfter > 0 {
+		wait = min(wait, r.RetryAfter)
+	}
+	return wait
+}
+
+// reading returns the reading of a bucket under a rule that has units left. How the rest came about, r says as far as
+// it knows.
+func reading(rule *store.Rule, left int64, r *store.Result) *counting.Reading {
+	used := rule.Burst - left
+	reading := &counting.Reading{Charged: r.Charged, At: r.At}
+	n := &reading.Numbers
+	switch rule.Algorithm {
+	case store.TokenBucket:
+		debt := used * rule.Integers.Unit
+		n[0], n[1] = debt/rule.Integers.Rate, debt%rule.Integers.Rate
+	case store.SlidingWindow: // all counts as of a window that began half a window ago
+		n[0], n[2] = used, rule.Integers.Unit/2
+	default:
+		n[0], n[1] = used, endOfWindow(rule, r)
+	}
+	return reading
+}
+
+// endOfWindow returns in how many microseconds the window of a result ends.
+func endOfWindow(rule *store.Rule, r *store.Result) int64 {
+	if rule.Algorithm == store.Calendar {
+		_, end, _ := rule.Period(r.At)
+		return end - r.At
+	}
+	if reset := r.ResetAfter.Microseconds(); reset > 0 {
+		return reset
+	}
+	return integer.CeilDiv(rule.Window.Microseconds(), 1)
+}

@@ -1,0 +1,133 @@
+package regions
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// key is what the process knows of one key that is above its floor, in the present period.
+type key struct {
+	used bool // asked for since the last sweep. Guarded by keyShard.mu.
+
+	mu sync.Mutex // all below is guarded by it; nobody waits for a server while holding it
+
+	ends  int64       // of the period, by the region's clock: microseconds since the epoch; 0 before it is known
+	until int64       // when it ends at the latest, on the process's clock
+	share int64       // units that the region has leased for the period
+	spend *store.Rule // of the record of those that were spent; nil while there are none to spend
+	left  int64       // of the units to spend, as the region last said
+
+	pool     int64 // units that home had left, as it last said
+	knowsOf  bool  // home has been asked in this period
+	emptyTil int64 // until when home is not asked, since it had nothing or did not answer, on the process's clock
+	away     bool  // home did not answer
+
+	lease    *lease // that is on its way, or nil
+	size     int64  // of the last lease
+	leasedAt int64  // when it was asked for, on the process's clock
+	asked    int64  // units that requests have asked for since then, granted or not
+	before   int64  // units per period that requests asked for in the period before
+	inPeriod int64  // units that requests have asked for in this period
+}
+
+// keys holds the keys that are above their floor, up to a bound. It is safe for concurrent use.
+type keys struct {
+	seed   maphash.Seed
+	shards [keyShards]keyShard
+	most   int // keys in a shard
+}
+
+const keyShards = 64
+
+type keyShard struct {
+	mu sync.Mutex
+	of map[keyID]*key // Guarded by mu.
+}
+
+// keyID names a key under a limit. The key itself is in it: a hash could stand for two.
+type keyID struct {
+	limit uint64 // Rule.ID
+	key   string
+}
+
+func (k *keys) init(most int) {
+	k.seed = maphash.MakeSeed()
+	k.most = max(most/keyShards, 1)
+	for i := range k.shards {
+		k.shards[i].of = make(map[keyID]*key)
+	}
+}
+
+func (k *keys) shard(name []byte) *keyShard {
+	return &k.shards[maphash.Bytes(k.seed, name)%keyShards]
+}
+
+// find returns what is known of a key, or nil.
+func (k *keys) find(limit uint64, name []byte) *key {
+	s := k.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.of[keyID{limit, string(name)}] // without a copy
+	if found != nil {
+		found.used = true
+	}
+	return found
+}
+
+// get is find, and begins to remember a key that is not known.
+func (k *keys) get(limit uint64, name []byte) *key {
+	if found := k.find(limit, name); found != nil {
+		return found
+	}
+	s := k.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := keyID{limit, string(name)}
+	if found := s.of[id]; found != nil {
+		return found
+	}
+	if len(s.of) >= k.most {
+		s.sweep(k.most)
+	}
+	made := &key{used: true}
+	s.of[id] = made
+	return made
+}
+
+// sweep forgets the keys that nobody has asked for since the last sweep, or an eighth of them if there are none. What
+// is forgotten costs a question to the region, when the key is next asked for. s.mu is held.
+func (s *keyShard) sweep(most int) {
+	for id, k := range s.of {
+		if !k.used {
+			delete(s.of, id)
+		}
+		k.used = false
+	}
+	for id := range s.of { // in no order
+		if len(s.of) <= most-most/8 {
+			break
+		}
+		delete(s.of, id)
+	}
+}
+
+// forget forgets what is known of a key under a limit.
+func (k *keys) forget(limit uint64, name []byte) {
+	s := k.shard(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, keyID{limit, string(name)})
+}
+
+// len returns how many keys are remembered.
+func (k *keys) len() int {
+	n := 0
+	for i := range k.shards {
+		k.shards[i].mu.Lock()
+		n += len(k.shards[i].of)
+		k.shards[i].mu.Unlock()
+	}
+	return n
+}

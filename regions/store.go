@@ -1,0 +1,336 @@
+package regions
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Store is the store of one region: limits on it hold over all regions. It is safe for concurrent use, and has nothing
+// to close.
+type Store struct {
+	local, home store.Store
+	config      Config
+	registry    *store.Registry // a view of the local store's
+	plans       plans
+	keys        keys
+	modes       sync.Map // of Rule.ID to store.Regions, for limits that are not leased without an overdraft
+	leasing     chan struct{}
+	trip        atomic.Int64 // how long a question to home took lately, in nanoseconds
+	start       time.Time    // the process's clock counts from here
+	counts      counts
+}
+
+var _ store.Store = (*Store)(nil)
+
+// mostLeases is how many questions to home may be under way. While all places are taken, regions grant what they have.
+const mostLeases = 256
+
+// New returns the store of a region. local is the region's own store, and home the one that all regions share; in the
+// home region both can be the same. Both remain the caller's, and New changes nothing in them.
+//
+// It fails if the configuration makes no sense, and if limits are declared on local already.
+func New(local, home store.Store, config Config) (*Store, error) {
+	if err := validStores(local, home); err != nil {
+		return nil, err
+	}
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		local: local, home: home, config: config, registry: local.Registry().RegionsView(),
+		leasing: make(chan struct{}, mostLeases), start: time.Now(),
+	}
+	s.keys.init(config.MaxKeys)
+	return s, local.Registry().OnRegister(s.register)
+}
+
+// register refuses limits that can't be decided over regions, and notes how the others are.
+func (s *Store) register(d store.Declaration) error {
+	if !d.On.InRegions() {
+		return nil // it is declared on the local store, and counts there alone
+	}
+	if d.Regions.Mode != store.RegionsLease && d.Regions.Overdraft > 0 {
+		return store.AtLimit(d.Rule.Name, errors.New("an overdraft belongs to a leased limit"))
+	}
+	if _, err := newPlan(&d.Rule, d.Regions, &s.config); err != nil {
+		return store.AtLimit(d.Rule.Name, err)
+	}
+	s.modes.Store(d.Rule.ID(), d.Regions)
+	return nil
+}
+
+// Registry implements [store.Store]. It is that of the local store.
+func (s *Store) Registry() *store.Registry { return s.registry }
+
+// now returns nanoseconds on the process's clock.
+func (s *Store) now() int64 { return int64(time.Since(s.start)) + 1 }
+
+// plan returns the plan of a rule.
+func (s *Store) plan(r *store.Rule) (*plan, error) {
+	return s.plans.get(r, func() (*plan, error) {
+		var mode store.Regions
+		if of, ok := s.modes.Load(r.ID()); ok {
+			mode = of.(store.Regions)
+		}
+		return newPlan(r, mode, &s.config)
+	})
+}
+
+// Peek implements [store.Store]. Of a leased limit it says what the region knows: what home has left is asked for only
+// when units are leased.
+func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
+	c, err := s.prepare(checks, results)
+	if c == nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return s.local.Peek(ctx, checks, results)
+	}
+	defer c.release()
+	if len(c.checks) > 0 {
+		c.fill()
+		if err := s.local.Peek(ctx, c.checks, c.results); err != nil {
+			return err
+		}
+	}
+	if len(c.atHome) > 0 {
+		if err := s.home.Peek(ctx, c.homeChecks, c.homeResults); err != nil {
+			return err
+		}
+	}
+	s.answer(c, checks, results)
+	return nil
+}
+
+// Charge implements [store.Store]. Units of a leased limit are charged at home, so it takes a round trip to there:
+// limiters charge in the background.
+func (s *Store) Charge(ctx context.Context, checks []store.Check, results []store.Result) error {
+	return s.each(checks, results, func(to store.Store, checks []store.Check, results []store.Result) error {
+		return to.Charge(ctx, checks, results)
+	}, func(p *plan, _ *store.Check, _ *store.Result) (store.Store, *store.Rule) { return s.home, p.pool })
+}
+
+// Refund implements [store.Store]. Units of a leased limit come back to the region that charged them.
+func (s *Store) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
+	return s.each(checks, results, func(to store.Store, checks []store.Check, results []store.Result) error {
+		return to.Refund(ctx, checks, results)
+	}, s.refundTo)
+}
+
+// refundTo returns the record to which units come back: that of leased units, if the region spends such, or the floor.
+// Either is the region's, so it does not matter which of them was charged, as long as that much was.
+func (s *Store) refundTo(p *plan, c *store.Check, r *store.Result) (store.Store, *store.Rule) {
+	if k := s.keys.find(p.rule.ID(), c.Key); k != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		spent := int64(0)
+		if k.spend != nil {
+			spent = k.spend.Burst - k.left
+		}
+		if k.spend != nil && r.At < k.ends && (spent >= c.Cost || p.floor == nil) {
+			k.left += min(c.Cost, spent)
+			return s.local, k.spend
+		}
+	}
+	return s.local, p.floor
+}
+
+// Renew implements [store.Store].
+func (s *Store) Renew(ctx context.Context, checks []store.Check, results []store.Result) error {
+	return s.each(checks, results, func(to store.Store, checks []store.Check, results []store.Result) error {
+		return to.Renew(ctx, checks, results)
+	}, func(p *plan, _ *store.Check, _ *store.Result) (store.Store, *store.Rule) { return s.local, p.floor })
+}
+
+// Reset implements [store.Store]. The region forgets what it has used, and home what all regions have leased. What
+// other regions have leased they can still spend.
+func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
+	local, home := s.recordsOf(checks)
+	return errors.Join(s.local.Reset(ctx, local), s.home.Reset(ctx, home))
+}
+
+// recordsOf returns all records of the checks' keys, in the region and at home.
+func (s *Store) recordsOf(checks []store.Check) (local, home []store.Check) {
+	for i := range checks {
+		c := checks[i]
+		if c.Rule == nil {
+			return checks, checks // which refuse it
+		}
+		p, err := s.plan(c.Rule)
+		switch {
+		case err != nil || p.mode.Mode == store.RegionsWhole:
+			local = append(local, c)
+		case p.mode.Mode == store.RegionsHome:
+			home = append(home, c)
+		default:
+			local = append(local, c) // the floor has the limit's own name
+			if k := s.keys.find(c.Rule.ID(), c.Key); k != nil {
+				k.mu.Lock()
+				if k.ends != 0 {
+					for _, of := range []func() (*store.Rule, error){
+						func() (*store.Rule, error) { return p.share(k.ends) },
+						func() (*store.Rule, error) { return p.spend(k.ends, 1) },
+					} {
+						if r, err := of(); err == nil {
+							c.Rule = r
+							local = append(local, c)
+						}
+					}
+				}
+				k.mu.Unlock()
+				s.keys.forget(p.rule.ID(), c.Key)
+			}
+			c.Rule = p.pool
+			home = append(home, c)
+		}
+	}
+	return local, home
+}
+
+// Blocks implements [store.Store]. It yields the blocks of the region, and those at home of limits that are decided there.
+func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
+	var local, home []*store.Rule
+	for _, r := range rules {
+		if p, err := s.plan(r); err == nil && p.mode.Mode == store.RegionsHome {
+			home = append(home, r)
+		} else {
+			local = append(local, r)
+		}
+	}
+	return func(yield func(store.Blocked, error) bool) {
+		for of, rules := range map[store.Store][]*store.Rule{s.local: local, s.home: home} {
+			if len(rules) == 0 {
+				continue
+			}
+			for b, err := range of.Blocks(ctx, rules) {
+				if !yield(b, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Block implements [store.Store]. A block of a leased limit holds in this region, and keeps the key from leasing in all.
+func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration) error {
+	local, home := s.blocked(checks)
+	return errors.Join(s.local.Block(ctx, local, d), s.home.Block(ctx, home, d))
+}
+
+// Unblock implements [store.Store].
+func (s *Store) Unblock(ctx context.Context, checks []store.Check) error {
+	local, home := s.blocked(checks)
+	return errors.Join(s.local.Unblock(ctx, local), s.home.Unblock(ctx, home))
+}
+
+// blocked returns where blocks of the checks' keys are kept.
+func (s *Store) blocked(checks []store.Check) (local, home []store.Check) {
+	for i := range checks {
+		c := checks[i]
+		if c.Rule == nil {
+			return checks, checks
+		}
+		p, err := s.plan(c.Rule)
+		switch {
+		case err != nil || p.mode.Mode == store.RegionsWhole:
+			local = append(local, c)
+		case p.mode.Mode == store.RegionsHome:
+			home = append(home, c)
+		default:
+			local = append(local, c)
+			c.Rule = p.pool
+			home = append(home, c)
+			s.keys.forget(p.rule.ID(), c.Key)
+		}
+	}
+	return local, home
+}
+
+// each has a function change the records of checks where they are: in the region, at home, or, for a leased limit,
+// where leased says. It skips leased limits without such a record.
+func (s *Store) each(checks []store.Check, results []store.Result,
+	change func(store.Store, []store.Check, []store.Result) error,
+	leased func(*plan, *store.Check, *store.Result) (store.Store, *store.Rule),
+) error {
+	if len(checks) != len(results) {
+		return change(s.local, checks, results) // which refuses it
+	}
+	var to [2]batch
+	to[0].of, to[1].of = s.local, s.home
+	for i := range checks {
+		c, where, rule := checks[i], s.local, checks[i].Rule
+		if rule != nil {
+			p, err := s.plan(rule)
+			switch {
+			case err != nil:
+				return err
+			case p.mode.Mode == store.RegionsHome:
+				where = s.home
+			case p.mode.Mode == store.RegionsLease:
+				where, rule = leased(p, &c, &results[i])
+			}
+			if rule == nil {
+				continue
+			}
+		}
+		c.Rule = rule
+		n := 0
+		if where == s.home && s.home != s.local {
+			n = 1
+		}
+		to[n].add(i, c, results[i])
+	}
+	var undone []int
+	var errs []error
+	for i := range to {
+		if len(to[i].checks) == 0 {
+			continue
+		}
+		err := change(to[i].of, to[i].checks, to[i].results)
+		undone = append(undone, to[i].undone(err)...)
+		errs = append(errs, err)
+		if err == nil {
+			to[i].spread(results)
+		}
+	}
+	err := errors.Join(errs...)
+	if err != nil && len(undone) > 0 {
+		return &store.Undone{Checks: undone, Err: err}
+	}
+	return err
+}
+
+// batch is the part of a call that one store answers.
+type batch struct {
+	of      store.Store
+	checks  []store.Check
+	results []store.Result
+	at      []int // which of the caller's checks these are
+}
+
+func (b *batch) add(i int, c store.Check, r store.Result) {
+	b.checks, b.results, b.at = append(b.checks, c), append(b.results, r), append(b.at, i)
+}
+
+func (b *batch) spread(results []store.Result) {
+	for n, i := range b.at {
+		results[i] = b.results[n]
+	}
+}
+
+// undone returns which of the caller's checks have certainly not changed anything.
+func (b *batch) undone(err error) (checks []int) {
+	var u *store.Undone
+	if errors.As(err, &u) {
+		for _, n := range u.Checks {
+			checks = append(checks, b.at[n])
+		}
+	}
+	return checks
+}
