@@ -14,7 +14,7 @@ func (s *Store) answer(c *call, checks []store.Check, results []store.Result) {
 		results[i] = c.homeResults[n]
 	}
 	for n, i := range c.at {
-		if p := &c.parts[i]; p.plan.mode.Mode == store.RegionsLease {
+		if p := &c.parts[i]; p.plan.mode.Mode == store.RegionsLeased {
 			results[i] = s.answerLeased(p, &checks[i], &c.results[n])
 		} else {
 			results[i] = c.results[n]

@@ -49,7 +49,7 @@ const unlimited = 1 << 50
 // newPlan returns the plan for a rule.
 func newPlan(r *store.Rule, mode store.Regions, c *Config) (*plan, error) {
 	p := &plan{rule: r, mode: mode}
-	if mode.Mode != store.RegionsLease {
+	if mode.Mode != store.RegionsLeased {
 		return p, nil
 	}
 	if err := leasable(r); err != nil {

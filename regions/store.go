@@ -55,7 +55,7 @@ func (s *Store) register(d store.Declaration) error {
 	if !d.On.InRegions() {
 		return nil // it is declared on the local store, and counts there alone
 	}
-	if d.Regions.Mode != store.RegionsLease && d.Regions.Overdraft > 0 {
+	if d.Regions.Mode != store.RegionsLeased && d.Regions.Overdraft > 0 {
 		return store.AtLimit(d.Rule.Name, errors.New("an overdraft belongs to a leased limit"))
 	}
 	if _, err := newPlan(&d.Rule, d.Regions, &s.config); err != nil {
@@ -164,7 +164,7 @@ func (s *Store) recordsOf(checks []store.Check) (local, home []store.Check) {
 		}
 		p, err := s.plan(c.Rule)
 		switch {
-		case err != nil || p.mode.Mode == store.RegionsWhole:
+		case err != nil || p.mode.Mode == store.RegionsEach:
 			local = append(local, c)
 		case p.mode.Mode == store.RegionsHome:
 			home = append(home, c)
@@ -238,7 +238,7 @@ func (s *Store) blocked(checks []store.Check) (local, home []store.Check) {
 		}
 		p, err := s.plan(c.Rule)
 		switch {
-		case err != nil || p.mode.Mode == store.RegionsWhole:
+		case err != nil || p.mode.Mode == store.RegionsEach:
 			local = append(local, c)
 		case p.mode.Mode == store.RegionsHome:
 			home = append(home, c)
@@ -272,7 +272,7 @@ func (s *Store) each(checks []store.Check, results []store.Result,
 				return err
 			case p.mode.Mode == store.RegionsHome:
 				where = s.home
-			case p.mode.Mode == store.RegionsLease:
+			case p.mode.Mode == store.RegionsLeased:
 				where, rule = leased(p, &c, &results[i])
 			}
 			if rule == nil {

@@ -66,8 +66,8 @@ func (s *Store) prepare(checks []store.Check, results []store.Result) (*call, er
 		} else {
 			c.checks, c.results, c.at = append(c.checks, checks[i]), append(c.results, store.Result{}), append(c.at, i)
 		}
-		plain = plain && p.mode.Mode == store.RegionsWhole
-		if p.mode.Mode == store.RegionsLease && p.floor == nil {
+		plain = plain && p.mode.Mode == store.RegionsEach
+		if p.mode.Mode == store.RegionsLeased && p.floor == nil {
 			c.parts[i].from = fromNowhere
 		}
 	}
@@ -93,7 +93,7 @@ func (c *call) release() {
 func (c *call) fill() {
 	for n, i := range c.at {
 		p := &c.parts[i]
-		if p.plan.mode.Mode != store.RegionsLease {
+		if p.plan.mode.Mode != store.RegionsLeased {
 			continue
 		}
 		switch p.from {
@@ -236,7 +236,7 @@ func (s *Store) markLacking(c *call) {
 // shadowed reports whether a check in shadow mode, of a leased limit, does not fit its floor or share.
 func (c *call) shadowed() bool {
 	for n, i := range c.at {
-		if c.checks[n].Shadow && !c.results[n].Allowed && c.parts[i].plan.mode.Mode == store.RegionsLease {
+		if c.checks[n].Shadow && !c.results[n].Allowed && c.parts[i].plan.mode.Mode == store.RegionsLeased {
 			return true
 		}
 	}
@@ -300,7 +300,7 @@ func (s *Store) findMore(ctx context.Context, c *call) (more bool, err error) {
 	waitFor := few[:0]
 	for n, i := range c.at {
 		p, check, r := &c.parts[i], &c.checks[n], &c.results[n]
-		if p.plan.mode.Mode != store.RegionsLease || r.Allowed {
+		if p.plan.mode.Mode != store.RegionsLeased || r.Allowed {
 			continue
 		}
 		if r.Blocked || check.Cost > p.plan.rule.Burst {
@@ -419,7 +419,7 @@ func (s *Store) spent(c *call, granted bool) {
 				s.leaseFor(p.plan, c.checks[n].Key, k, 1)
 			}
 		}
-		if !granted && !r.Allowed && p.plan.mode.Mode == store.RegionsLease && !k.isEmpty(s.now()) {
+		if !granted && !r.Allowed && p.plan.mode.Mode == store.RegionsLeased && !k.isEmpty(s.now()) {
 			s.counts.early.Add(1)
 		}
 		k.mu.Unlock()

@@ -16,18 +16,18 @@ type RegionMode uint8
 
 // The modes.
 const (
-	RegionsLease RegionMode = iota // each region decides, within the units that it has leased
-	RegionsWhole                   // each region has the whole limit
+	RegionsLeased RegionMode = iota // each region decides, within the units that it has leased
+	RegionsEach                   // each region has the whole limit for itself
 	RegionsHome                    // home decides each request
 )
 
-// String returns "leased", "whole" or "home".
+// String returns "leased", "each" or "home".
 func (m RegionMode) String() string {
 	switch m {
-	case RegionsLease:
+	case RegionsLeased:
 		return "leased"
-	case RegionsWhole:
-		return "whole"
+	case RegionsEach:
+		return "each"
 	case RegionsHome:
 		return "home"
 	}
