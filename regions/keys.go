@@ -13,6 +13,7 @@ type key struct {
 
 	mu sync.Mutex // all below is guarded by it; nobody waits for a server while holding it
 
+	plan  *plan       // of the request that was last above the floor
 	ends  int64       // of the period, by the region's clock: microseconds since the epoch; 0 before it is known
 	until int64       // when it ends at the latest, on the process's clock
 	share int64       // units that the region has leased for the period
@@ -21,15 +22,15 @@ type key struct {
 
 	pool     int64 // units that home had left, as it last said
 	knowsOf  bool  // home has been asked in this period
-	emptyTil int64 // until when home is not asked, since it had nothing or did not answer, on the process's clock
-	away     bool  // home did not answer
+	emptyTil int64 // until when home is not asked, since it had nothing, on the process's clock
 
-	lease    *lease // that is on its way, or nil
-	size     int64  // of the last lease
-	leasedAt int64  // when it was asked for, on the process's clock
-	asked    int64  // units that requests have asked for since then, granted or not
-	before   int64  // units per period that requests asked for in the period before
-	inPeriod int64  // units that requests have asked for in this period
+	open     question // to home, that was not answered
+	lease    *lease   // that is on its way, or nil
+	size     int64    // of the last lease
+	leasedAt int64    // when it was asked for, on the process's clock
+	asked    int64    // units that requests have asked for since then, granted or not
+	before   int64    // units per period that requests asked for in the period before
+	inPeriod int64    // units that requests have asked for in this period
 }
 
 // keys holds the keys that are above their floor, up to a bound. It is safe for concurrent use.
@@ -119,6 +120,40 @@ func (k *keys) forget(limit uint64, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.of, keyID{limit, string(name)})
+}
+
+// named is a key with its name.
+type named struct {
+	id  keyID
+	key *key
+}
+
+// all returns the keys that are remembered.
+func (k *keys) all() (all []named) {
+	for i := range k.shards {
+		s := &k.shards[i]
+		s.mu.Lock()
+		for id, of := range s.of {
+			all = append(all, named{id, of})
+		}
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// expire forgets the keys whose period has long been over, and returns how many there still are.
+func (k *keys) expire(now int64) (left int) {
+	for _, of := range k.all() {
+		of.key.mu.Lock()
+		over := of.key.lease == nil && now > of.key.until+int64(longestPeriod)
+		of.key.mu.Unlock()
+		if over {
+			k.forget(of.id.limit, []byte(of.id.key))
+		} else {
+			left++
+		}
+	}
+	return left
 }
 
 // len returns how many keys are remembered.

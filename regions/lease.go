@@ -34,8 +34,8 @@ const (
 	// retryPause is the pause before the first repetition of a question that was not answered; it doubles.
 	retryPause = 50 * time.Millisecond
 
-	// afterFailure is how long home is not asked again for a key after a question that was not answered.
-	afterFailure = time.Second
+	// afterRefusal is how long home is not asked again for a key after units that could not be taken.
+	afterRefusal = time.Second
 )
 
 // begin has the period that ends at a time begin, unless it has begun already. k.mu is held.
@@ -49,7 +49,8 @@ func (k *key) begin(ends, until int64) {
 		k.before = 0
 	}
 	k.ends, k.share, k.spend, k.left, k.knowsOf = ends, 0, nil, 0, false
-	k.emptyTil, k.away, k.size, k.leasedAt, k.asked, k.inPeriod = 0, false, 0, 0, 0, 0
+	k.emptyTil, k.size, k.leasedAt, k.asked, k.inPeriod = 0, 0, 0, 0, 0
+	k.open = question{} // what was charged for it is of a window that is over
 }
 
 // end notes that the period which ends at a time is over. k.mu is held.
@@ -78,7 +79,7 @@ func (k *key) setShare(p *plan, share int64) {
 }
 
 // isEmpty reports whether home is not to be asked, since it has nothing left. k.mu is held.
-func (k *key) isEmpty(now int64) bool { return now < k.emptyTil && !k.away }
+func (k *key) isEmpty(now int64) bool { return now < k.emptyTil }
 
 // isLow reports whether what is left will be used up before more could be here. k.mu is held.
 func (k *key) isLow(now, trip int64) bool {
@@ -102,7 +103,7 @@ func (s *Store) leaseFor(p *plan, name []byte, k *key, cost int64) *lease {
 	switch {
 	case k.lease != nil:
 		return k.lease
-	case now < k.emptyTil, now >= k.until, cost > p.pool.Burst:
+	case now < k.emptyTil, now >= k.until, cost > p.pool.Burst, s.isAway():
 		return nil
 	}
 	select {
@@ -169,13 +170,22 @@ func (p *plan) refill(d int64) int64 {
 func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all bool, l *lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.HomeTimeout)
 	defer cancel()
-	result, units, err := s.ask(ctx, p, name, units, cost)
+	result, units, remembers, err := s.ask(ctx, p, name, k, units, cost)
 	granted := err == nil && units > 0
 	var share int64
 	if granted {
-		if end := p.endOfPool(&result); end != 0 && end != ends {
+		end := p.endOfPool(&result)
+		switch {
+		case end != 0 && end != ends:
 			s.counts.skewed.Add(units)
 			granted = false
+		case !remembers:
+			granted = false
+		case p.forgot(&result, k.leased(), units):
+			s.tell(ctx, p, name, ends, p.pool.Burst-result.Remaining-units)
+			granted = false
+		}
+		if !granted {
 			s.giveBack(ctx, p, name, units, result)
 		} else if share, err = s.addToShare(ctx, p, name, ends, units); err != nil {
 			granted = false
@@ -196,18 +206,19 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 	switch {
 	case granted:
 		l.granted = true
-		k.pool, k.knowsOf, k.away, k.size = result.Remaining, true, false, units
+		k.pool, k.knowsOf, k.size = result.Remaining, true, units
 		k.setShare(p, share)
+		s.watch()
 		if refill := p.refill(s.horizon(p.length(0))); !all && result.Remaining < refill {
 			k.emptyTil = now + s.horizon(p.length(0)) // until some have come together again
 		}
 	case err != nil:
 		s.counts.failed.Add(1)
-		k.away, k.emptyTil = true, now+int64(afterFailure)
-	case units > 0: // home is in another window
-		k.away, k.emptyTil = false, now+int64(afterFailure)
+		s.lose()
+	case units > 0: // they went back: home is in another window, or does not know what was leased
+		k.emptyTil = now + int64(afterRefusal)
 	default:
-		k.pool, k.knowsOf, k.away = result.Remaining, true, false
+		k.pool, k.knowsOf = result.Remaining, true
 		wait := longestEmpty
 		if result.RetryAfter > 0 {
 			wait = min(wait, result.RetryAfter)
@@ -219,36 +230,70 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 	}
 }
 
+// question is a question for units that home has not answered yet.
+type question struct {
+	once  []byte // names it, so that its units are charged once however often it is asked
+	units int64
+	asked int64 // when it was first asked, on the process's clock
+}
+
 // ask asks home for units, or fewer if it has not so many, but at least for the cost of a request. It returns 0 units
-// if home has nothing left. A question that is not answered is repeated as the same operation, so that its units are
-// charged once.
-func (s *Store) ask(ctx context.Context, p *plan, name []byte, units, cost int64) (store.Result, int64, error) {
-	one, answer := []store.Check{{Key: name, Rule: p.pool, Cost: units, Once: []byte(rand.Text())}}, make([]store.Result, 1)
+// if home has nothing left, and whether home remembers what it has leased. A question that is not answered is repeated:
+// now, and instead of the key's next one.
+func (s *Store) ask(ctx context.Context, p *plan, name []byte, k *key, units, cost int64) (r store.Result, granted int64, remembers bool, err error) {
+	q := k.question(units, cost, s.now())
+	checks, answer := []store.Check{{Key: name, Rule: p.pool, Cost: q.units, Once: q.once}, s.memory.check()}, make([]store.Result, 2)
 	pause := retryPause
 	for attempts := 0; ; {
 		s.counts.messages.Add(1)
 		sent := s.now()
-		err := s.home.Take(ctx, one, answer)
+		err := s.home.Take(ctx, checks, answer)
 		r := &answer[0]
 		switch {
 		case err != nil:
 			select {
 			case <-ctx.Done():
-				return store.Result{}, 0, err
+				return store.Result{}, 0, false, err
 			case <-time.After(pause):
 				pause *= 2
 				continue
 			}
 		case r.Charged || r.Repeated:
 			s.noteTrip(s.now() - sent)
-			return *r, one[0].Cost, nil
+			k.answered()
+			return *r, checks[0].Cost, s.read(ctx, &answer[1]), nil
 		}
 		attempts++
-		if r.Blocked || r.Remaining < cost || attempts == mostAttempts || one[0].Cost <= cost {
-			return *r, 0, nil
+		if r.Blocked || r.Remaining < cost || attempts == mostAttempts || checks[0].Cost <= cost {
+			k.answered()
+			return *r, 0, s.read(ctx, &answer[1]), nil
 		}
-		one[0].Cost = max(cost, min(r.Remaining/2, one[0].Cost-1))
+		checks[0].Cost = max(cost, min(r.Remaining/2, checks[0].Cost-1))
 	}
+}
+
+// question returns the key's question that was not answered, if it would do, or a new one.
+func (k *key) question(units, cost, now int64) question {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.open.units < cost || now-k.open.asked > int64(leaseMemory)/2 {
+		k.open = question{[]byte(rand.Text()), units, now}
+	}
+	return k.open
+}
+
+// answered notes that the question was answered.
+func (k *key) answered() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open = question{}
+}
+
+// leased returns what the region has leased for the period.
+func (k *key) leased() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.share
 }
 
 // noteTrip notes how long a question to home took.

@@ -31,6 +31,7 @@ const (
 	periodSuffix = "/period"
 	shareSuffix  = "/share/"
 	spendSuffix  = "/spend/"
+	turnSuffix   = "/turn/"
 )
 
 // The lengths of the periods of a token bucket: a quarter of the time in which it fills, within these bounds. A unit
@@ -42,6 +43,9 @@ const (
 
 // leaseMemory is how long home remembers a lease, so that a lease whose answer was lost can be asked for again.
 const leaseMemory = time.Minute
+
+// mostRepeats is how often such a lease can be asked for: more often than there is time for.
+const mostRepeats = 1000
 
 // unlimited is the quota of a record that only counts.
 const unlimited = 1 << 50
@@ -67,7 +71,7 @@ func newPlan(r *store.Rule, mode store.Regions, c *Config) (*plan, error) {
 	}
 	var err error
 	p.pool, err = derive(r, r.Name+poolSuffix, func(n *store.Numbers) {
-		n.Quota, n.Burst, n.Whole, n.Soft, n.Once = pool.Quota, pool.Burst, pool.Burst, 0, leaseMemory
+		n.Quota, n.Burst, n.Whole, n.Soft, n.Once, n.Repeats = pool.Quota, pool.Burst, pool.Burst, 0, leaseMemory, mostRepeats
 	})
 	if err != nil {
 		return nil, err

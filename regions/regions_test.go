@@ -42,15 +42,31 @@ func (l *link) cross(ctx context.Context, gone bool) error {
 	}
 }
 
-func (l *link) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+func (l *link) pass(ctx context.Context, call func() error) error {
 	l.asked.Add(1)
 	if err := l.cross(ctx, l.cut.Load()); err != nil {
 		return err
 	}
-	if err := l.Store.Take(ctx, checks, results); err != nil {
+	if err := call(); err != nil {
 		return err
 	}
 	return l.cross(ctx, l.lost.Load())
+}
+
+func (l *link) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	return l.pass(ctx, func() error { return l.Store.Take(ctx, checks, results) })
+}
+
+func (l *link) Peek(ctx context.Context, checks []core.Check, results []core.Result) error {
+	return l.pass(ctx, func() error { return l.Store.Peek(ctx, checks, results) })
+}
+
+func (l *link) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+	return l.pass(ctx, func() error { return l.Store.Refund(ctx, checks, results) })
+}
+
+func (l *link) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+	return l.pass(ctx, func() error { return l.Store.Charge(ctx, checks, results) })
 }
 
 // world is several regions around one home.
@@ -78,6 +94,7 @@ func (w *world) limiters(t *testing.T, limits ...core.Limit) (all []*core.Limite
 	for _, s := range w.regions {
 		all = append(all, must.Get(core.New(core.Config{Store: s, Limits: limits, Timeout: time.Second}))(t))
 	}
+	time.Sleep(time.Minute) // a home that is new only learns at first
 	return all
 }
 
@@ -128,5 +145,91 @@ func TestTheQuotaHoldsOverAllRegions(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// ask has a limiter decide n requests, and returns how many it allows.
+func ask(t *testing.T, l *core.Limiter, n int) (allowed int) {
+	t.Helper()
+	for range n {
+		d := l.AllowKey(t.Context(), "client", 1)
+		check.OK(t, d.Err)
+		if d.Allowed {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+// settle waits until nothing is on its way any more.
+func settle() { time.Sleep(time.Hour) }
+
+// A region that is cut off grants its floor, and nothing more; when the link is back, it leases again.
+func TestARegionThatIsCutOffLivesOnItsFloor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, 40*time.Millisecond)
+		limiters := w.limiters(t, core.PerHour(900).FixedWindow().By(keyfuncs.Everyone()))
+		w.links[0].cut.Store(true)
+		check.Equal(t, "granted while cut off", ask(t, limiters[0], 50), 30)
+		check.Equal(t, "granted by another region", ask(t, limiters[1], 900), 840)
+		w.links[0].cut.Store(false)
+		settle() // the next window
+		check.Equal(t, "granted afterwards", ask(t, limiters[0], 900), 840)
+		settle()
+	})
+}
+
+// Questions that arrive, and whose answers don't, take units once, however often they are asked.
+func TestAnAnswerThatIsLostTakesUnitsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, 40*time.Millisecond)
+		limiters := w.limiters(t, core.PerHour(900).FixedWindow().By(keyfuncs.Everyone()))
+		w.links[0].lost.Store(true)
+		for range 20 {
+			ask(t, limiters[0], 50)
+			time.Sleep(2 * time.Second)
+		}
+		w.links[0].lost.Store(false)
+		time.Sleep(5 * time.Second)
+		granted := ask(t, limiters[1], 900) + ask(t, limiters[0], 900) + 30
+		if granted < 900-30-28 || granted > 900 {
+			t.Errorf("granted %d of 900, want all but the floor of the third region, and one lease", granted)
+		}
+		settle()
+	})
+}
+
+// A home that was emptied learns what regions have leased before it leases again.
+func TestAHomeThatIsEmptiedGivesNothingTwice(t *testing.T) {
+	t.Parallel()
+	for name, quiet := range map[string]bool{"the region that has leased goes on": false, "the region that has leased is quiet": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 3, 40*time.Millisecond)
+				limiters := w.limiters(t, core.PerDay(900).FixedWindow().By(keyfuncs.Everyone()))
+				granted := ask(t, limiters[0], 500)
+				check.Equal(t, "granted at first", granted, 500)
+				for _, l := range w.links {
+					l.Store = memstore.New() // all links lead to the same new home
+				}
+				for _, l := range w.links[1:] {
+					l.Store = w.links[0].Store
+				}
+				if !quiet {
+					granted += ask(t, limiters[0], 10)
+				}
+				granted += ask(t, limiters[1], 900)
+				time.Sleep(20 * time.Second)
+				granted += ask(t, limiters[1], 900) + ask(t, limiters[0], 900) + ask(t, limiters[2], 900)
+				t.Logf("%+v", w.regions[0].Stats())
+				if granted > 900 || granted < 860 {
+					t.Errorf("granted %d of 900", granted)
+				}
+				settle()
+			})
+		})
 	}
 }

@@ -22,8 +22,10 @@ type Store struct {
 	modes       sync.Map // of Rule.ID to store.Regions, for limits that are not leased without an overdraft
 	leasing     chan struct{}
 	trip        atomic.Int64 // how long a question to home took lately, in nanoseconds
+	away        atomic.Int64 // since when home has not answered, on the process's clock; 0 while it does
 	start       time.Time    // the process's clock counts from here
 	counts      counts
+	memory      memory
 }
 
 var _ store.Store = (*Store)(nil)
@@ -47,6 +49,9 @@ func New(local, home store.Store, config Config) (*Store, error) {
 		leasing: make(chan struct{}, mostLeases), start: time.Now(),
 	}
 	s.keys.init(config.MaxKeys)
+	if err := s.memory.init(); err != nil {
+		return nil, err
+	}
 	return s, local.Registry().OnRegister(s.register)
 }
 
@@ -62,6 +67,9 @@ func (s *Store) register(d store.Declaration) error {
 		return store.AtLimit(d.Rule.Name, err)
 	}
 	s.modes.Store(d.Rule.ID(), d.Regions)
+	if d.Regions.Mode == store.RegionsLeased {
+		s.memory.begin(func() { time.AfterFunc(0, s.lookOnce) })
+	}
 	return nil
 }
 

@@ -352,6 +352,7 @@ func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.
 	k := p.key
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.plan = p.plan
 	if !p.asked {
 		p.asked = true
 		k.asked += c.Cost
