@@ -12,6 +12,7 @@ import (
 type lease struct {
 	done    chan struct{} // closed when there is an answer, or none comes
 	granted bool          // set before done is closed
+	counts  *counts       // of its limit
 }
 
 const (
@@ -109,11 +110,11 @@ func (s *Store) leaseFor(p *plan, name []byte, k *key, cost int64) *lease {
 	select {
 	case s.leasing <- struct{}{}:
 	default:
-		s.counts.crowded.Add(1)
+		p.counts.crowded.Add(1)
 		return nil
 	}
 	units, all := s.sizeOf(p, k, cost, now)
-	l := &lease{done: make(chan struct{})}
+	l := &lease{done: make(chan struct{}), counts: p.counts}
 	k.lease, k.size, k.leasedAt, k.asked = l, units, now, 0
 	name = append([]byte(nil), name...)
 	ends := k.ends
@@ -170,6 +171,7 @@ func (p *plan) refill(d int64) int64 {
 func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all bool, l *lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.HomeTimeout)
 	defer cancel()
+	sent := s.now()
 	result, units, remembers, err := s.ask(ctx, p, name, k, units, cost)
 	granted := err == nil && units > 0
 	var share int64
@@ -177,7 +179,7 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 		end := p.endOfPool(&result)
 		switch {
 		case end != 0 && end != ends:
-			s.counts.skewed.Add(units)
+			s.noteSkew(p, k, ends, sent, result.At, units)
 			granted = false
 		case !remembers:
 			granted = false
@@ -189,11 +191,11 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 			s.giveBack(ctx, p, name, units, result)
 		} else if share, err = s.addToShare(ctx, p, name, ends, units); err != nil {
 			granted = false
-			s.counts.lost.Add(units)
+			p.counts.lost.Add(units)
 		}
 	}
 	if granted {
-		s.counts.leased.Add(units)
+		p.counts.leased.Add(units)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -212,9 +214,11 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 		if refill := p.refill(s.horizon(p.length(0))); !all && result.Remaining < refill {
 			k.emptyTil = now + s.horizon(p.length(0)) // until some have come together again
 		}
+	case err != nil && units > 0: // the region's own store did not answer
+		k.emptyTil = now + int64(afterRefusal)
 	case err != nil:
-		s.counts.failed.Add(1)
-		s.lose()
+		p.counts.failed.Add(1)
+		s.lose(err)
 	case units > 0: // they went back: home is in another window, or does not know what was leased
 		k.emptyTil = now + int64(afterRefusal)
 	default:
@@ -245,7 +249,7 @@ func (s *Store) ask(ctx context.Context, p *plan, name []byte, k *key, units, co
 	checks, answer := []store.Check{{Key: name, Rule: p.pool, Cost: q.units, Once: q.once}, s.memory.check()}, make([]store.Result, 2)
 	pause := retryPause
 	for attempts := 0; ; {
-		s.counts.messages.Add(1)
+		p.counts.messages.Add(1)
 		sent := s.now()
 		err := s.home.Take(ctx, checks, answer)
 		r := &answer[0]
@@ -307,7 +311,7 @@ func (s *Store) noteTrip(nanoseconds int64) {
 // giveBack returns units to home that can't be spent.
 func (s *Store) giveBack(ctx context.Context, p *plan, name []byte, units int64, result store.Result) {
 	if err := s.home.Refund(ctx, []store.Check{{Key: name, Rule: p.pool, Cost: units}}, []store.Result{result}); err != nil {
-		s.counts.lost.Add(units)
+		p.counts.lost.Add(units)
 	}
 }
 

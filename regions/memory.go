@@ -118,16 +118,21 @@ func (s *Store) lookOnce() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.HomeTimeout)
 	defer cancel()
 	answer := make([]store.Result, 1)
-	if s.home.Peek(ctx, []store.Check{s.memory.check()}, answer) == nil {
+	err := s.home.Peek(ctx, []store.Check{s.memory.check()}, answer)
+	switch {
+	case err == nil:
 		s.read(ctx, &answer[0])
-		s.away.Store(0)
+		s.sayBack(s.away.Swap(0))
+	case s.isAway():
+		s.sayAway(err)
 	}
 }
 
 // lose notes that home did not answer. Nothing is leased until it has answered a look, which takes nothing from it: if
 // questions arrive and answers don't, each question for units would take some.
-func (s *Store) lose() {
+func (s *Store) lose(err error) {
 	s.away.CompareAndSwap(0, s.now())
+	s.sayAway(err)
 	s.watch()
 }
 
@@ -170,7 +175,7 @@ func (s *Store) tell(ctx context.Context, p *plan, name []byte, ends, known int6
 	if s.home.Charge(ctx, []store.Check{{Key: name, Rule: p.pool, Cost: missing}}, answer) != nil {
 		return false
 	}
-	s.counts.told.Add(missing)
+	p.counts.told.Add(missing)
 	return true
 }
 

@@ -14,8 +14,9 @@ import (
 // plan is how a region counts the requests under one rule of a limit: the rules that are derived from it. A plan does
 // not change.
 type plan struct {
-	rule *store.Rule
-	mode store.Regions
+	rule   *store.Rule
+	mode   store.Regions
+	counts *counts // of the limit; nil if it is not leased
 
 	// For leased limits. The floors of all regions and the pool are together the limit.
 	floor  *store.Rule // in the region: what it grants without asking; nil if that is less than one unit

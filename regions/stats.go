@@ -1,38 +1,46 @@
 package regions
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
 
-// counts are what the process counts.
+	"github.com/weblimit/weblimit/core/store/regional"
+)
+
+// counts are what the process counts of one limit.
 type counts struct {
 	messages, failed, crowded   atomic.Int64
 	leased, spent, lost, skewed atomic.Int64
 	waited, early, told         atomic.Int64
 }
 
-// Stats are numbers of a [Store]. Counts begin with the process, and are of this process alone.
-type Stats struct {
-	Messages int64 // questions to home
-	Failed   int64 // leases that home did not answer
-	Crowded  int64 // leases that were not asked for, since too many were under way
-
-	Leased int64 // units that home has leased to the region
-	Spent  int64 // of these, units that requests were granted
-	Lost   int64 // units that were charged at home and did not reach the region
-	Skewed int64 // units that were given back, since home's clock is in another window than the region's
-
-	Told int64 // units that home had forgotten and was told again
-
-	Waited int64 // requests that waited for home
-	Early  int64 // requests that were denied although home may have had units
-	Keys   int64 // that are above their floor, and remembered
-}
-
-// Stats returns the numbers of the process.
-func (s *Store) Stats() Stats {
-	c := &s.counts
-	return Stats{
+func (c *counts) now() regional.Counts {
+	return regional.Counts{
 		Messages: c.messages.Load(), Failed: c.failed.Load(), Crowded: c.crowded.Load(),
 		Leased: c.leased.Load(), Spent: c.spent.Load(), Lost: c.lost.Load(), Skewed: c.skewed.Load(), Told: c.told.Load(),
-		Waited: c.waited.Load(), Early: c.early.Load(), Keys: int64(s.keys.len()),
+		Waited: c.waited.Load(), Early: c.early.Load(),
 	}
+}
+
+// limits are the counts of leased limits. Its zero value is ready to use.
+type limits struct{ of sync.Map } // of a limit's name to *counts
+
+// counts returns those of a limit, and begins to count if there are none.
+func (l *limits) counts(name string) *counts {
+	if known, ok := l.of.Load(name); ok {
+		return known.(*counts)
+	}
+	c, _ := l.of.LoadOrStore(name, new(counts))
+	return c.(*counts)
+}
+
+// Stats returns the numbers of the process. The Registry of the region's store has them, too: see [regional.All].
+func (s *Store) Stats() regional.Stats {
+	all := regional.Stats{Region: s.config.Region, Limits: make(map[string]regional.Counts), Keys: int64(s.keys.len()), Home: s.seen()}
+	for name, c := range s.limits.of.Range {
+		now := c.(*counts).now()
+		all.Limits[name.(string)] = now
+		all.Add(now)
+	}
+	return all
 }

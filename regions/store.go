@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/regional"
 )
 
 // Store is the store of one region: limits on it hold over all regions. It is safe for concurrent use, and has nothing
@@ -24,8 +25,9 @@ type Store struct {
 	trip        atomic.Int64 // how long a question to home took lately, in nanoseconds
 	away        atomic.Int64 // since when home has not answered, on the process's clock; 0 while it does
 	start       time.Time    // the process's clock counts from here
-	counts      counts
+	limits      limits
 	memory      memory
+	contact     contact
 }
 
 var _ store.Store = (*Store)(nil)
@@ -52,7 +54,11 @@ func New(local, home store.Store, config Config) (*Store, error) {
 	if err := s.memory.init(); err != nil {
 		return nil, err
 	}
-	return s, local.Registry().OnRegister(s.register)
+	if err := local.Registry().OnRegister(s.register); err != nil {
+		return nil, err
+	}
+	regional.Add(local.Registry(), s.Stats)
+	return s, nil
 }
 
 // register refuses limits that can't be decided over regions, and notes how the others are.
@@ -68,6 +74,7 @@ func (s *Store) register(d store.Declaration) error {
 	}
 	s.modes.Store(d.Rule.ID(), d.Regions)
 	if d.Regions.Mode == store.RegionsLeased {
+		s.limits.counts(d.Rule.Name) // so that metrics begin at 0
 		s.memory.begin(func() { time.AfterFunc(0, s.lookOnce) })
 	}
 	return nil
@@ -86,7 +93,11 @@ func (s *Store) plan(r *store.Rule) (*plan, error) {
 		if of, ok := s.modes.Load(r.ID()); ok {
 			mode = of.(store.Regions)
 		}
-		return newPlan(r, mode, &s.config)
+		p, err := newPlan(r, mode, &s.config)
+		if err == nil && mode.Mode == store.RegionsLeased {
+			p.counts = s.limits.counts(r.Name)
+		}
+		return p, err
 	})
 }
 

@@ -322,7 +322,7 @@ func (s *Store) findMore(ctx context.Context, c *call) (more bool, err error) {
 		}
 	}
 	for _, l := range waitFor {
-		if c.waits(s); s.await(ctx, l) {
+		if c.waits(l); s.await(ctx, l) {
 			more = true
 		}
 	}
@@ -339,10 +339,10 @@ func (s *Store) findMore(ctx context.Context, c *call) (more bool, err error) {
 }
 
 // waits counts the call among those that have waited for home, once.
-func (c *call) waits(s *Store) {
+func (c *call) waits(l *lease) {
 	if !c.waited {
 		c.waited = true
-		s.counts.waited.Add(1)
+		l.counts.waited.Add(1)
 	}
 }
 
@@ -415,13 +415,13 @@ func (s *Store) spent(c *call, granted bool) {
 		k.mu.Lock()
 		if p.from == fromShare && k.ends == p.ends && r.Charged {
 			k.left = r.Remaining
-			s.counts.spent.Add(c.checks[n].Cost)
+			p.plan.counts.spent.Add(c.checks[n].Cost)
 			if k.isLow(s.now(), s.trip.Load()) {
 				s.leaseFor(p.plan, c.checks[n].Key, k, 1)
 			}
 		}
 		if !granted && !r.Allowed && p.plan.mode.Mode == store.RegionsLeased && !k.isEmpty(s.now()) {
-			s.counts.early.Add(1)
+			p.plan.counts.early.Add(1)
 		}
 		k.mu.Unlock()
 	}

@@ -1,10 +1,8 @@
 package books
 
 import (
-	"slices"
-	"sync"
-
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/shelf"
 )
 
 // Stats are numbers of a book that keeps limits of a store, for metrics.
@@ -31,42 +29,9 @@ type Deliveries struct {
 	Pending int64 // that wait in the ledger, whichever process sends them; of half a minute ago at most, and 100,000 at most
 }
 
-// shelf is attached to the Registry of a store: the books that keep limits of it.
-type shelf struct {
-	mu    sync.Mutex
-	books []*func() Stats // replaced, and not changed. Guarded by mu.
-}
-
-// shelfKey is the key under which it is attached.
-type shelfKey struct{}
-
-func shelfOf(r *store.Registry) *shelf {
-	return r.Attach(shelfKey{}, func() any { return new(shelf) }).(*shelf)
-}
-
 // Add adds a book that keeps limits of the store, until remove is called. stats must not wait for
 // a server.
-func Add(r *store.Registry, stats func() Stats) (remove func()) {
-	s, b := shelfOf(r), &stats
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.books = append(slices.Clone(s.books), b)
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.books = slices.DeleteFunc(slices.Clone(s.books), func(other *func() Stats) bool { return other == b })
-	}
-}
+func Add(r *store.Registry, stats func() Stats) (remove func()) { return shelf.Add(r, stats) }
 
 // All returns the numbers of all books that keep limits of the store.
-func All(r *store.Registry) []Stats {
-	s := shelfOf(r)
-	s.mu.Lock()
-	books := s.books
-	s.mu.Unlock()
-	all := make([]Stats, len(books))
-	for i, stats := range books {
-		all[i] = (*stats)()
-	}
-	return all
-}
+func All(r *store.Registry) []Stats { return shelf.All[Stats](r) }

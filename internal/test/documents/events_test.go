@@ -35,11 +35,11 @@ func TestObserversKnowTheKindsOfEvents(t *testing.T) {
 			}
 		}
 	})
-	if len(raised) < 18 || heard < 16 {
+	if len(raised) < 21 || heard < 16 {
 		t.Errorf("%d kinds are raised, and %d times one is heard", len(raised), heard)
 	}
 }
 
 func raises(file string) bool {
-	return strings.Contains(file, "core/store/") || strings.Contains(file, "core/redisstore/") || strings.Contains(file, "/quota/") && !strings.Contains(file, "/suites/")
+	return strings.Contains(file, "core/store/") || strings.Contains(file, "core/redisstore/") || strings.Contains(file, "/regions/") || strings.Contains(file, "/quota/") && !strings.Contains(file, "/suites/")
 }
