@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/core/store/books"
+	"github.com/weblimit/weblimit/core/store/regional"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
@@ -69,6 +70,9 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 	receivers := map[string]books.Deliveries{"receiver": {Done: 1}}
 	books.Add(down.Registry(), func() books.Stats {
 		return books.Stats{Accounts: 1, Units: map[string]books.Units{"user": {Granted: 2}}, Notices: receivers, Exports: receivers}
+	})
+	regional.Add(down.Registry(), func() regional.Stats {
+		return regional.Stats{Region: "eu", Limits: map[string]regional.Counts{"user": {Leased: 1}}}
 	})
 	down.fail(errRefused)
 	l.Allow(on("/orders/{id}"))

@@ -46,6 +46,15 @@
 //	notices_pending{channel}                       notices that wait, the same for all processes
 //	exports_sent_total{export}                     increments of usage that a receiver has accepted
 //	exports_pending{export}                        increments that it does not have, the same for all processes
+//	region_units_total{region,limit,kind}          units of limits over several regions: leased from home, spent,
+//	                                               lost on the way, returned since clocks differ, told to home again
+//	region_messages_total{region,limit}            questions to home
+//	region_leases_failed_total{region,limit,reason}  leases that came to nothing: unanswered, or crowded
+//	region_waited_total{region,limit}              requests that waited for home
+//	region_denied_early_total{region,limit}        requests that were denied although home may have had units
+//	region_keys{region}                            keys above the floor of their region
+//	region_home_away{region}                       1 while home does not answer
+//	region_home_trip_seconds{region}               how long a question to home took lately
 //	policy_info{version}                           limiters that decide by this version of a configuration
 //	policy_refused                                 limiters whose changed policy file was refused
 //	buckets                                        buckets in the memory of this process

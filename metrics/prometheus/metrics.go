@@ -31,6 +31,7 @@ type metrics struct {
 	fallbackActive *prometheus.Desc
 	ledgerOut      *prometheus.Desc
 	books          bookMetrics
+	regions        regionMetrics
 	buckets        *prometheus.Desc
 	waiting        *prometheus.Desc
 	policyInfo     *prometheus.Desc
@@ -80,6 +81,7 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		policyInfo:     other("policy_info", "Versions of configurations that decide now, such as those of policy files, by how many limiters have them.", "version"),
 		policyRefused:  other("policy_refused", "Limiters whose policy file has changed, and whose change was refused or can't be read: the version of before decides."),
 		books:          newBookMetrics(other),
+		regions:        newRegionMetrics(other),
 		topDenied:      other("top_denied_per_minute", "Denials of the client that was denied most in the last minute."),
 	}
 	m.kept, m.others = kept, others

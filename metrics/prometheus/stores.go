@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/core/store/books"
+	"github.com/weblimit/weblimit/core/store/regional"
 )
 
 const (
@@ -156,6 +157,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	l.mu.Unlock()
 	var buckets, waiting, out, refused float64
 	var kept bookSeries
+	var inRegions regionSeries
 	known := map[*store.Registry]bool{}
 	versions := map[string]float64{}
 	for _, limiter := range alive {
@@ -171,6 +173,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 			known[registry] = true
 			buckets += float64(stats.Buckets)
 			kept.add(books.All(registry))
+			inRegions.add(regional.All(registry))
 			if stats.Outage {
 				out++
 			}
@@ -180,6 +183,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
 	kept.collect(&m.books, to)
+	inRegions.collect(&m.regions, to)
 	for version, n := range versions {
 		to <- prometheus.MustNewConstMetric(m.policyInfo, prometheus.GaugeValue, n, version)
 	}
