@@ -23,6 +23,7 @@ import (
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 	"github.com/weblimit/weblimit/nethttp"
 	"github.com/weblimit/weblimit/quota"
+	"github.com/weblimit/weblimit/regions"
 )
 
 const (
@@ -58,6 +59,8 @@ func serve(t *testing.T, server *redistest.Server) *httptest.Server {
 	app.Handle("GET /chat", settings.Limit(core.PerHour(1_000_000).By(byKey).Named("tokens").Estimate(1))(
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _ = core.Spend(r.Context(), 40) })))
 	app.Handle("GET /paid", settings.Limit(core.PerMonth(100, time.UTC).By(byKey).Named("plan"))(ok))
+	everywhere := must.Get(regions.New(core.NewMemory(), core.NewMemory(), regions.Config{Region: "eu", Regions: 3}))(t)
+	app.Handle("GET /everywhere", nethttp.With(core.Config{Store: everywhere, Observe: metrics}).Limit(core.PerMinute(600).By(byKey).Named("everywhere"))(ok))
 	app.Handle("GET /healthz", settings.Limit(core.PerHour(1).By(byKey).Named("health"))(ok))
 	app.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: registry}))
 	s := httptest.NewServer(app)
@@ -124,4 +127,5 @@ func load(t *testing.T, app *httptest.Server) {
 	send(secret, "/chat", 50*time.Millisecond)
 	send(secret, "/healthz", 200*time.Millisecond)
 	send(secret, "/paid", 20*time.Millisecond)
+	send(secret, "/everywhere", 20*time.Millisecond)
 }
