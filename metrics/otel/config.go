@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel"
@@ -63,7 +64,8 @@ func New(config Config) (*Observer, error) {
 	if o.unmeasured {
 		return o, nil
 	}
-	if err := o.policies.make(config.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(core.Version()))); err != nil {
+	meter := config.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(core.Version()))
+	if err := errors.Join(o.policies.make(meter), o.regions.make(meter, &o.policies)); err != nil {
 		return nil, fmt.Errorf("weblimit: otel: %w", err)
 	}
 	return o, nil

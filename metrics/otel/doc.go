@@ -59,6 +59,14 @@
 //	weblimit.notices.failed          counter        weblimit.channel
 //	weblimit.notices.dead            counter        weblimit.channel
 //	weblimit.exports.failed          counter        weblimit.export
+//	weblimit.region.units            counter        weblimit.region, weblimit.limit, weblimit.region.units.kind: leased from home, spent, lost, returned, told
+//	weblimit.region.messages         counter        weblimit.region, weblimit.limit
+//	weblimit.region.leases.failed    counter        weblimit.region, weblimit.limit, weblimit.reason: unanswered or crowded
+//	weblimit.region.waited           counter        weblimit.region, weblimit.limit
+//	weblimit.region.denied_early     counter        weblimit.region, weblimit.limit
+//	weblimit.region.keys             gauge          weblimit.region
+//	weblimit.region.home.away        gauge          weblimit.region
+//	weblimit.region.home.trip        gauge          weblimit.region
 //	weblimit.policy.info             gauge          weblimit.policy.version
 //	weblimit.policy.refused          gauge
 //

@@ -21,6 +21,7 @@ type Observer struct {
 	limits   cache[string, *series]
 	health   health
 	policies policies
+	regions  regions
 }
 
 var _ core.Observer = (*Observer)(nil)

@@ -73,6 +73,10 @@ func numbers(data metricdata.ResourceMetrics) map[string]string {
 				values(points.DataPoints)
 			case metricdata.Gauge[int64]:
 				values(points.DataPoints)
+			case metricdata.Gauge[float64]:
+				for _, p := range points.DataPoints {
+					all[m.Name+text(p.Attributes.ToSlice())] = fmt.Sprint(p.Value)
+				}
 			case metricdata.Histogram[float64]:
 				for _, p := range points.DataPoints {
 					all[m.Name+text(p.Attributes.ToSlice())] = fmt.Sprintf("%d in %gs", p.Count, p.Sum)

@@ -62,17 +62,22 @@ func (p *policies) make(m metric.Meter) error {
 	return err
 }
 
+// alive returns the limiters that still exist.
+func (p *policies) alive() (alive []*core.Limiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, pointer := range p.all {
+		if l := pointer.Value(); l != nil {
+			alive = append(alive, l)
+		}
+	}
+	return alive
+}
+
 // now returns how many limiters decide by each version, and how many have refused another.
 func (p *policies) now() (versions map[string]int64, refused int64) {
-	p.mu.Lock()
-	all := slices.Clone(p.all)
-	p.mu.Unlock()
 	versions = make(map[string]int64)
-	for _, pointer := range all {
-		l := pointer.Value()
-		if l == nil {
-			continue
-		}
+	for _, l := range p.alive() {
 		stats := l.Stats()
 		if version := valid(stats.Version); version != "" && (len(versions) < maxVersions || versions[version] > 0) {
 			versions[version]++

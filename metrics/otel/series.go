@@ -23,6 +23,8 @@ const (
 	attrChannel    = attribute.Key("weblimit.channel")
 	attrExport     = attribute.Key("weblimit.export")
 	attrVersion    = attribute.Key("weblimit.policy.version")
+	attrRegion     = attribute.Key("weblimit.region")
+	attrUnits      = attribute.Key("weblimit.region.units.kind")
 	attrRoute      = attribute.Key("http.route")
 	attrErrorType  = attribute.Key("error.type")
 )

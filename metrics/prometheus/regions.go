@@ -26,58 +26,33 @@ func newRegionMetrics(desc func(name, help string, by ...string) *prometheus.Des
 	}
 }
 
-// regionSeries adds up the numbers of all stores of regions, by region and limit. Its zero value is ready to use.
-type regionSeries struct {
-	counts map[[2]string]regional.Counts // by region and limit
-	now    map[string]regionNow          // by region
-}
-
-// regionNow is how a region is now.
-type regionNow struct {
-	keys, away, trip float64
-}
-
-func (s *regionSeries) add(all []regional.Stats) {
-	for i := range all {
-		if s.now == nil {
-			s.counts, s.now = map[[2]string]regional.Counts{}, map[string]regionNow{}
+func (m *regionMetrics) collect(all []regional.Stats, to chan<- prometheus.Metric) {
+	for _, s := range regional.Sum(all) {
+		region := strings.ToValidUTF8(s.Region, "?")
+		for limit, c := range s.Limits {
+			m.count(region, strings.ToValidUTF8(limit, "?"), &c, to)
 		}
-		stats := &all[i]
-		region := strings.ToValidUTF8(stats.Region, "?")
-		for limit, counts := range stats.Limits {
-			by := [2]string{region, strings.ToValidUTF8(limit, "?")}
-			counts.Add(s.counts[by])
-			s.counts[by] = counts
+		away := 0.0
+		if !s.Home.Away.IsZero() {
+			away = 1
 		}
-		now := s.now[region]
-		now.keys += float64(stats.Keys)
-		now.trip = max(now.trip, stats.Home.Trip.Seconds())
-		if !stats.Home.Away.IsZero() {
-			now.away = 1
-		}
-		s.now[region] = now
-	}
-}
-
-func (s *regionSeries) collect(m *regionMetrics, to chan<- prometheus.Metric) {
-	for by, c := range s.counts {
-		count := func(d *prometheus.Desc, n int64, more ...string) {
-			to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append(by[:2:2], more...)...)
-		}
-		count(m.units, c.Leased, "leased")
-		count(m.units, c.Spent, "spent")
-		count(m.units, c.Lost, "lost")
-		count(m.units, c.Skewed, "returned")
-		count(m.units, c.Told, "told")
-		count(m.messages, c.Messages)
-		count(m.failed, c.Failed, "unanswered")
-		count(m.failed, c.Crowded, "crowded")
-		count(m.waited, c.Waited)
-		count(m.early, c.Early)
-	}
-	for region, now := range s.now {
-		for d, value := range map[*prometheus.Desc]float64{m.keys: now.keys, m.away: now.away, m.trip: now.trip} {
+		for d, value := range map[*prometheus.Desc]float64{m.keys: float64(s.Keys), m.away: away, m.trip: s.Home.Trip.Seconds()} {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, region)
 		}
 	}
+}
+
+func (m *regionMetrics) count(region, limit string, c *regional.Counts, to chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, n int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	for kind, n := range map[string]int64{"leased": c.Leased, "spent": c.Spent, "lost": c.Lost, "returned": c.Skewed, "told": c.Told} {
+		send(m.units, n, region, limit, kind)
+	}
+	for reason, n := range map[string]int64{"unanswered": c.Failed, "crowded": c.Crowded} {
+		send(m.failed, n, region, limit, reason)
+	}
+	send(m.messages, c.Messages, region, limit)
+	send(m.waited, c.Waited, region, limit)
+	send(m.early, c.Early, region, limit)
 }

@@ -157,7 +157,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	l.mu.Unlock()
 	var buckets, waiting, out, refused float64
 	var kept bookSeries
-	var inRegions regionSeries
+	var inRegions []regional.Stats
 	known := map[*store.Registry]bool{}
 	versions := map[string]float64{}
 	for _, limiter := range alive {
@@ -173,7 +173,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 			known[registry] = true
 			buckets += float64(stats.Buckets)
 			kept.add(books.All(registry))
-			inRegions.add(regional.All(registry))
+			inRegions = append(inRegions, regional.All(registry)...)
 			if stats.Outage {
 				out++
 			}
@@ -183,7 +183,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
 	kept.collect(&m.books, to)
-	inRegions.collect(&m.regions, to)
+	m.regions.collect(inRegions, to)
 	for version, n := range versions {
 		to <- prometheus.MustNewConstMetric(m.policyInfo, prometheus.GaugeValue, n, version)
 	}

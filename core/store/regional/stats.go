@@ -5,6 +5,8 @@
 package regional
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -56,6 +58,35 @@ type Home struct {
 	Away  time.Time     // since when home has not answered; zero while it answers
 	Class store.Class   // why it does not
 	Trip  time.Duration // how long a question took lately; 0 before the first answer
+}
+
+// Sum adds up the numbers of each region, for those who have several stores of one. It returns them in the order of
+// their names.
+func Sum(all []Stats) []Stats {
+	by := make(map[string]*Stats)
+	for i := range all {
+		s := &all[i]
+		sum := by[s.Region]
+		if sum == nil {
+			sum = &Stats{Region: s.Region, Limits: make(map[string]Counts)}
+			by[s.Region] = sum
+		}
+		sum.Counts.Add(s.Counts)
+		for limit, counts := range s.Limits {
+			counts.Add(sum.Limits[limit])
+			sum.Limits[limit] = counts
+		}
+		sum.Keys += s.Keys
+		sum.Home.Trip = max(sum.Home.Trip, s.Home.Trip)
+		if away := s.Home.Away; !away.IsZero() && (sum.Home.Away.IsZero() || away.Before(sum.Home.Away)) {
+			sum.Home.Away, sum.Home.Class = away, s.Home.Class
+		}
+	}
+	sums := make([]Stats, 0, len(by))
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		sums = append(sums, *by[name])
+	}
+	return sums
 }
 
 // Add adds the store of a region over the store of that Registry, until remove is called. stats must not wait for a
