@@ -9,13 +9,13 @@ import (
 )
 
 // answer sets the caller's results.
-func (s *Store) answer(c *call, checks []store.Check, results []store.Result) {
+func (s *Store) answer(c *call, checks []store.Check, results []store.Result, peeks bool) {
 	for n, i := range c.atHome {
 		results[i] = c.homeResults[n]
 	}
 	for n, i := range c.at {
 		if p := &c.parts[i]; p.plan.mode.Mode == store.RegionsLeased {
-			results[i] = s.answerLeased(p, &checks[i], &c.results[n])
+			results[i] = s.answerLeased(p, &checks[i], &c.results[n], peeks)
 		} else {
 			results[i] = c.results[n]
 		}
@@ -24,7 +24,8 @@ func (s *Store) answer(c *call, checks []store.Check, results []store.Result) {
 
 // answerLeased returns the answer to the check of a leased limit under the limit's own numbers. What is left is what
 // the region can still grant, and what home had when it was last asked in this period: all of its pool, if it was not.
-func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result) store.Result {
+// A check that only peeks fits if that much is left.
+func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result, peeks bool) store.Result {
 	floor, share, pool := int64(0), int64(0), p.plan.pool.Burst
 	if p.from == fromFloor {
 		floor = r.Remaining
@@ -46,6 +47,9 @@ func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result) store.Res
 		k.mu.Unlock()
 	}
 	left := max(min(floor+share+pool, p.plan.rule.Burst), 0)
+	if peeks && !r.Blocked && c.Cost <= min(left, p.plan.most()) {
+		r.Allowed = true
+	}
 	if !r.Allowed {
 		left = min(left, max(c.Cost-1, 0)) // as far as the region knows
 	}
@@ -57,7 +61,8 @@ func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result) store.Res
 		answer.RetryAfter = 0
 	case r.Blocked:
 		answer.RetryAfter, answer.Window = r.RetryAfter, r.Window
-	case c.Cost > p.plan.rule.Burst:
+	case c.Cost > p.plan.most(): // waiting can't help
+		answer.RetryAfter = 0
 	default:
 		answer.RetryAfter = retryAfter(r, empty, time.Duration(until))
 		answer.Window = answer.RetryAfter
@@ -71,6 +76,15 @@ func (s *Store) keyOf(p *part, c *store.Check) *key {
 		return p.key
 	}
 	return s.keys.find(p.plan.rule.ID(), c.Key)
+}
+
+// most returns the largest cost that a request can have: what home can lease at once, beside the overdraft.
+func (p *plan) most() int64 {
+	most := p.pool.Burst + p.mode.Overdraft
+	if p.floor != nil {
+		most = max(most, p.floor.Burst)
+	}
+	return min(most, p.rule.Burst)
 }
 
 // soon is how long a client is told to wait while units may be on their way.

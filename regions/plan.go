@@ -61,18 +61,19 @@ func newPlan(r *store.Rule, mode store.Regions, c *Config) (*plan, error) {
 		return nil, err
 	}
 	floorOf := func(units int64) int64 { return units * c.Floor / (100 * int64(c.Regions)) }
-	quota, burst := floorOf(r.Quota), floorOf(r.Burst)
+	quota, burst, whole := floorOf(r.Quota), floorOf(r.Burst), floorOf(r.Whole)
 	pool := r.Numbers
 	if quota > 0 && burst > 0 {
-		floor, err := derive(r, r.Name, func(n *store.Numbers) { n.Quota, n.Burst, n.Whole, n.Soft = quota, burst, burst, 0 })
+		floor, err := derive(r, r.Name, func(n *store.Numbers) { n.Quota, n.Burst, n.Whole, n.Soft = quota, burst, whole, 0 })
 		if err == nil {
 			p.floor = floor
-			pool.Quota, pool.Burst = r.Quota-int64(c.Regions)*quota, r.Burst-int64(c.Regions)*burst
+			n := int64(c.Regions)
+			pool.Quota, pool.Burst, pool.Whole = r.Quota-n*quota, r.Burst-n*burst, r.Whole-n*whole
 		}
 	}
 	var err error
 	p.pool, err = derive(r, r.Name+poolSuffix, func(n *store.Numbers) {
-		n.Quota, n.Burst, n.Whole, n.Soft, n.Once, n.Repeats = pool.Quota, pool.Burst, pool.Burst, 0, leaseMemory, mostRepeats
+		n.Quota, n.Burst, n.Whole, n.Soft, n.Once, n.Repeats = pool.Quota, pool.Burst, pool.Whole, 0, leaseMemory, mostRepeats
 	})
 	if err != nil {
 		return nil, err
@@ -89,16 +90,14 @@ func leasable(r *store.Rule) error {
 	switch {
 	case r.Algorithm == store.SlidingLog, r.Algorithm == store.Concurrency:
 		return because("a " + r.Algorithm.String())
-	case r.Algorithm == store.Ledger:
-		return errors.New("the units of a book can't be leased to regions: use the book's store as the local one, with limits that are whole in each region")
+	case r.Algorithm == store.Ledger: // register has refused it
+		return errors.New("the units of a book can't be leased to regions")
 	case r.Block != store.Block{}:
 		return because("a limit with a penalty")
 	case r.Once != 0:
 		return because("a limit with OncePer")
 	case r.Wait != 0:
 		return because("a limit in which requests wait")
-	case r.Burst < r.Whole:
-		return because("a limit of which a part is kept free")
 	}
 	return nil
 }
@@ -168,17 +167,17 @@ type plans struct {
 const maxPlans = 1 << 14
 
 // get returns the plan of a rule, making it first if needed. Concurrent callers get the same one.
-func (p *plans) get(r *store.Rule, make func() (*plan, error)) (*plan, error) {
+func (p *plans) get(r *store.Rule, make func() *plan) *plan {
 	if known, ok := p.of.Load(r); ok {
-		return known.(*plan), nil
+		return known.(*plan)
 	}
-	made, err := make()
-	if err != nil || p.count.Load() >= maxPlans {
-		return made, err
+	made := make()
+	if p.count.Load() >= maxPlans {
+		return made
 	}
 	known, before := p.of.LoadOrStore(r, made)
 	if !before {
 		p.count.Add(1)
 	}
-	return known.(*plan), nil
+	return known.(*plan)
 }

@@ -137,6 +137,9 @@ func TestTheQuotaHoldsOverAllRegions(t *testing.T) {
 					if only {
 						least -= 66
 					}
+					if name == "token bucket" { // home waits until some have come together
+						least -= 50
+					}
 					time.Sleep(time.Minute) // for what is on its way
 					t.Logf("granted %d; %+v", granted, w.regions[0].Stats())
 					if granted > most || granted < least {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/books"
 	"github.com/weblimit/weblimit/core/store/regional"
 )
 
@@ -28,12 +29,13 @@ type Store struct {
 	limits      limits
 	memory      memory
 	contact     contact
+	booked      bool // a book keeps limits of one of the stores. Does not change.
 }
 
 var _ store.Store = (*Store)(nil)
 
 // mostLeases is how many questions to home may be under way. While all places are taken, regions grant what they have.
-const mostLeases = 256
+const mostLeases = 4096
 
 // New returns the store of a region. local is the region's own store, and home the one that all regions share; in the
 // home region both can be the same. Both remain the caller's, and New changes nothing in them.
@@ -48,6 +50,7 @@ func New(local, home store.Store, config Config) (*Store, error) {
 	}
 	s := &Store{
 		local: local, home: home, config: config, registry: local.Registry().RegionsView(),
+		booked:  len(books.All(local.Registry()))+len(books.All(home.Registry())) > 0,
 		leasing: make(chan struct{}, mostLeases), start: time.Now(),
 	}
 	s.keys.init(config.MaxKeys)
@@ -69,6 +72,9 @@ func (s *Store) register(d store.Declaration) error {
 	if d.Regions.Mode != store.RegionsLeased && d.Regions.Overdraft > 0 {
 		return store.AtLimit(d.Rule.Name, errors.New("an overdraft belongs to a leased limit"))
 	}
+	if d.Rule.Algorithm == store.Calendar && d.Regions.Mode != store.RegionsEach && (s.booked || d.On != s.registry) {
+		return store.AtLimit(d.Rule.Name, errors.New("a book keeps the calendar limits of its store, and what regions lease it would bill twice or not at all: choose by Regions that each region has the whole limit"))
+	}
 	if _, err := newPlan(&d.Rule, d.Regions, &s.config); err != nil {
 		return store.AtLimit(d.Rule.Name, err)
 	}
@@ -86,29 +92,30 @@ func (s *Store) Registry() *store.Registry { return s.registry }
 // now returns nanoseconds on the process's clock.
 func (s *Store) now() int64 { return int64(time.Since(s.start)) + 1 }
 
-// plan returns the plan of a rule.
-func (s *Store) plan(r *store.Rule) (*plan, error) {
-	return s.plans.get(r, func() (*plan, error) {
+// plan returns the plan of a rule. Limiters derive rules while they serve, for tiers and the like: if one of a leased
+// limit can't be leased, home decides it.
+func (s *Store) plan(r *store.Rule) *plan {
+	return s.plans.get(r, func() *plan {
 		var mode store.Regions
 		if of, ok := s.modes.Load(r.ID()); ok {
 			mode = of.(store.Regions)
 		}
 		p, err := newPlan(r, mode, &s.config)
-		if err == nil && mode.Mode == store.RegionsLeased {
+		if err != nil {
+			return &plan{rule: r, mode: store.Regions{Mode: store.RegionsHome}}
+		}
+		if mode.Mode == store.RegionsLeased {
 			p.counts = s.limits.counts(r.Name)
 		}
-		return p, err
+		return p
 	})
 }
 
 // Peek implements [store.Store]. Of a leased limit it says what the region knows: what home has left is asked for only
 // when units are leased.
 func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
-	c, err := s.prepare(checks, results)
-	if c == nil || err != nil {
-		if err != nil {
-			return err
-		}
+	c := s.prepare(checks, results)
+	if c == nil {
 		return s.local.Peek(ctx, checks, results)
 	}
 	defer c.release()
@@ -123,7 +130,7 @@ func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.
 			return err
 		}
 	}
-	s.answer(c, checks, results)
+	s.answer(c, checks, results, true)
 	return nil
 }
 
@@ -181,9 +188,9 @@ func (s *Store) recordsOf(checks []store.Check) (local, home []store.Check) {
 		if c.Rule == nil {
 			return checks, checks // which refuse it
 		}
-		p, err := s.plan(c.Rule)
+		p := s.plan(c.Rule)
 		switch {
-		case err != nil || p.mode.Mode == store.RegionsEach:
+		case p.mode.Mode == store.RegionsEach:
 			local = append(local, c)
 		case p.mode.Mode == store.RegionsHome:
 			home = append(home, c)
@@ -216,7 +223,7 @@ func (s *Store) recordsOf(checks []store.Check) (local, home []store.Check) {
 func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
 	var local, home []*store.Rule
 	for _, r := range rules {
-		if p, err := s.plan(r); err == nil && p.mode.Mode == store.RegionsHome {
+		if s.plan(r).mode.Mode == store.RegionsHome {
 			home = append(home, r)
 		} else {
 			local = append(local, r)
@@ -255,9 +262,9 @@ func (s *Store) blocked(checks []store.Check) (local, home []store.Check) {
 		if c.Rule == nil {
 			return checks, checks
 		}
-		p, err := s.plan(c.Rule)
+		p := s.plan(c.Rule)
 		switch {
-		case err != nil || p.mode.Mode == store.RegionsEach:
+		case p.mode.Mode == store.RegionsEach:
 			local = append(local, c)
 		case p.mode.Mode == store.RegionsHome:
 			home = append(home, c)
@@ -285,10 +292,8 @@ func (s *Store) each(checks []store.Check, results []store.Result,
 	for i := range checks {
 		c, where, rule := checks[i], s.local, checks[i].Rule
 		if rule != nil {
-			p, err := s.plan(rule)
+			p := s.plan(rule)
 			switch {
-			case err != nil:
-				return err
 			case p.mode.Mode == store.RegionsHome:
 				where = s.home
 			case p.mode.Mode == store.RegionsLeased:

@@ -43,23 +43,19 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// prepare returns the call of checks, or nil if the local store decides all of them as they are.
-func (s *Store) prepare(checks []store.Check, results []store.Result) (*call, error) {
+// prepare returns the call of checks, or nil if the local store decides all of them as they are, or refuses them.
+func (s *Store) prepare(checks []store.Check, results []store.Result) *call {
 	if len(checks) != len(results) {
-		return nil, nil // the local store refuses it
+		return nil
 	}
 	c := calls.Get().(*call)
 	plain := true
 	for i := range checks {
 		if checks[i].Rule == nil {
 			c.release()
-			return nil, nil //nolint:nilnil // the local store refuses it
+			return nil
 		}
-		p, err := s.plan(checks[i].Rule)
-		if err != nil {
-			c.release()
-			return nil, store.AtLimit(checks[i].Rule.Name, err)
-		}
+		p := s.plan(checks[i].Rule)
 		c.parts = append(c.parts, part{plan: p})
 		if p.mode.Mode == store.RegionsHome {
 			c.homeChecks, c.homeResults, c.atHome = append(c.homeChecks, checks[i]), append(c.homeResults, store.Result{}), append(c.atHome, i)
@@ -73,9 +69,9 @@ func (s *Store) prepare(checks []store.Check, results []store.Result) (*call, er
 	}
 	if plain {
 		c.release()
-		return nil, nil //nolint:nilnil // nothing to do
+		return nil
 	}
-	return c, nil
+	return c
 }
 
 // release makes the call free to be used again. It keeps no key.
@@ -129,16 +125,14 @@ func (c *call) lacks() bool {
 // Limits that are decided at home are asked when those of the region fit. If they don't, what the region has charged
 // is given back.
 func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
-	c, err := s.prepare(checks, results)
-	if err != nil {
-		return err
-	}
+	c := s.prepare(checks, results)
 	if c == nil {
 		return s.local.Take(ctx, checks, results)
 	}
 	defer c.release()
-	granted, err := true, error(nil)
+	granted := true
 	if len(c.checks) > 0 {
+		var err error
 		if granted, err = s.takeHere(ctx, c); err != nil {
 			return err
 		}
@@ -148,7 +142,7 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.
 			return err
 		}
 	}
-	s.answer(c, checks, results)
+	s.answer(c, checks, results, false)
 	return nil
 }
 
@@ -276,6 +270,7 @@ func (s *Store) undoLate(ctx context.Context, c *call) (late bool, err error) {
 	for n, i := range c.at {
 		if p := &c.parts[i]; p.from == fromShare && c.results[n].At >= p.ends {
 			late = true
+			c.results[n].Allowed = false
 			p.from = fromFloor
 			if p.plan.floor == nil {
 				p.from = fromNowhere
@@ -290,7 +285,11 @@ func (s *Store) undoLate(ctx context.Context, c *call) (late bool, err error) {
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.HomeTimeout)
 	defer cancel()
-	return true, s.local.Refund(within, c.checks, c.results)
+	err = s.local.Refund(within, c.checks, c.results)
+	for n := range c.results {
+		c.results[n].Charged = false
+	}
+	return true, err
 }
 
 // findMore looks for units for the checks that were denied. It reports whether there are some, so that it is worth
@@ -315,9 +314,10 @@ func (s *Store) findMore(ctx context.Context, c *call) (more bool, err error) {
 			return false, err
 		case found:
 			more = true
+		case check.Shadow: // it keeps nobody waiting
 		case pending != nil:
 			waitFor = append(waitFor, pending)
-		case !check.Shadow:
+		default:
 			return false, nil // this one is denied, whatever comes for the others
 		}
 	}
@@ -355,12 +355,11 @@ func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.
 	k.plan = p.plan
 	if !p.asked {
 		p.asked = true
-		k.asked += c.Cost
-		k.inPeriod += c.Cost
+		k.ask(c.Cost, s.now())
 	}
 	if k.ends == 0 || s.now() >= k.until {
 		var known int64
-		if p.from == fromFloor && p.plan.rule.Algorithm.EndsAtOnce() {
+		if p.from == fromFloor && !r.Cached && p.plan.rule.Algorithm.EndsAtOnce() {
 			known = r.At + r.ResetAfter.Microseconds()
 		}
 		k.mu.Unlock()
@@ -373,7 +372,7 @@ func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.
 	if k.spend != nil && (p.from != fromShare || p.ends != k.ends || c.Rule != k.spend) {
 		return true, nil, nil // the check was not asked with these
 	}
-	return false, s.leaseFor(p.plan, c.Key, k, c.Cost), nil
+	return false, s.leaseFor(p.plan, c.Key, k, max(c.Cost-k.left, 1)), nil // beside what is left
 }
 
 // lookUp asks the region's store when the present period of a key ends, unless known says so, and what the region has
