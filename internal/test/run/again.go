@@ -31,9 +31,7 @@ func runAgain(ctx context.Context, o options, units []unit) (green bool, err err
 	for i := range o.again {
 		d := disturbances[i%len(disturbances)]
 		r := newReport(io.Discard)
-		if err := runTests(ctx, o, b, r, d); err != nil {
-			return false, err
-		}
+		err := runTests(ctx, o, b, r, d)
 		fmt.Printf("run %d of %d, %v, took %v: %d of %d packages failed\n", i+1, o.again, d, time.Since(r.began).Round(time.Second), len(r.broken), len(r.all))
 		for _, o := range r.broken {
 			fmt.Print(o.story())
@@ -47,6 +45,10 @@ func runAgain(ctx context.Context, o options, units []unit) (green bool, err err
 			for _, n := range names {
 				red[n] = append(red[n], i+1)
 			}
+		}
+		if err != nil { // it was ended by hand
+			printRed(os.Stdout, red, i+1)
+			return false, err
 		}
 	}
 	printRed(os.Stdout, red, o.again)

@@ -43,7 +43,9 @@ func runTests(ctx context.Context, o options, b *built, r *report, d disturbance
 	for range max(o.lanes, 1) {
 		wg.Go(func() {
 			for p := range next {
-				r.add(p.run(ctx, o, d))
+				if done := p.run(ctx, o, d); ctx.Err() == nil { // not if it was ended by hand
+					r.add(done)
+				}
 			}
 		})
 	}

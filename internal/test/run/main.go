@@ -106,9 +106,7 @@ func runOnce(ctx context.Context, o options, units []unit) (green bool, err erro
 		return false, err
 	}
 	r.broken = b.broken
-	if err := runTests(ctx, o, b, r, disturbance{}); err != nil {
-		return false, err
-	}
-	r.end()
-	return !r.red(), nil
+	err = runTests(ctx, o, b, r, disturbance{})
+	r.end() // also of a run that was ended by hand: what broke until then
+	return !r.red(), err
 }
