@@ -106,7 +106,8 @@ func (l *Limiter) prepareAll(config *Config) error {
 		if err := from.suitsStore(config.Store); err != nil {
 			return err
 		}
-		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow, Conceal: l.limits[i].conceal()}
+		l.limits[i].leaseOn(config.Store.Registry())
+		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow, Regions: from.regions, Conceal: l.limits[i].conceal()}
 		if names[all[i].Rule.Name] {
 			return store.AtLimit(all[i].Rule.Name, errors.New("two limits of one limiter have this name; give each its own with Named"))
 		}
@@ -169,6 +170,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.local, to.replicas = share(&to.rule, replicas, from.cost), replicas
 	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
+	to.regions = from.regions
 	to.variants, to.keepFree = new(variants), from.keepFree
 	to.advice = l.advisor.Add(from.facts(to.key))
 	if from.scale != nil {

@@ -169,6 +169,24 @@ func TestPenaltiesUnderVariants(t *testing.T) {
 	}
 }
 
+// What a request of a leased limit gives back is the region's again, whatever the algorithm.
+func TestRefundsOfLeasedLimits(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"bucket": core.PerDay(1000), "window": core.PerDay(1000).FixedWindow(), "sliding window": core.PerDay(1000).SlidingWindow(),
+		"month": core.PerMonth(1000, time.UTC), "scaled window": core.PerDay(2000).FixedWindow().Scale(half),
+		"tier": core.PerDay(7).FixedWindow().Tiers(func(keyfuncs.Request) core.Limit { return core.PerDay(1000).FixedWindow() }),
+	} {
+		l := limiterOn(t, inRegion(t, &away{Store: core.NewMemory()}), forAll(limit).CostBy(costing).RefundOn(core.ServerErrors))
+		for range 3 { // each takes all of the region's floor
+			d := l.Allow(get(50))
+			check.Equal(t, name+": allowed", d.Allowed, true)
+			d.Settle(core.Outcome{Status: 500})
+			must.OK(t, l.Drain(t.Context()))
+		}
+	}
+}
+
 func TestRefundsBelongToTheirMonth(t *testing.T) {
 	inBubble(t, func(t *testing.T) { // which begins on January 1st, 2000
 		l := limiterOn(t, core.NewMemory(), core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()).RefundOn(core.ServerErrors))

@@ -24,6 +24,9 @@ type Fallback struct {
 	Limits []Limit
 }
 
+// errNoRegions is for limits of a Fallback without a store.
+var errNoRegions = errors.New("Regions and Overdraft are for a store of several regions, and here this process decides")
+
 // fallback is a Fallback made ready.
 type fallback struct {
 	store  Store
@@ -45,7 +48,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		return fmt.Errorf("weblimit: Config.Fallback has %d limits, the most is %d", len(from.Limits), store.MaxChecks)
 	}
 	f := &fallback{store: from.Store, limits: make([]limit, len(from.Limits))}
-	all := make([]store.Declaration, 0, len(from.Limits)+len(l.limits))
+	all := make([]store.Declaration, 0, len(from.Limits))
 	for i := range from.Limits {
 		to := &f.limits[i]
 		if err := l.prepare(to, from.Limits[i], 1); err != nil {
@@ -54,22 +57,24 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		if err := from.Limits[i].suitsStore(from.Store); err != nil {
 			return &store.ConfigError{Path: "Config.Fallback", Err: err}
 		}
+		switch {
+		case from.Store != nil:
+			to.leaseOn(from.Store.Registry())
+		case to.regions != store.Regions{}:
+			return &store.ConfigError{Path: "Config.Fallback", Err: store.AtLimit(to.rule.Name, errNoRegions)}
+		}
 		for j := range i {
 			if f.limits[j].rule.Name == to.rule.Name {
 				return fmt.Errorf("weblimit: Config.Fallback: two limits are called %q; give each its own name with Named", to.rule.Name)
 			}
 		}
-		all = append(all, store.Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named, Conceal: to.conceal()})
+		all = append(all, store.Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named, Regions: to.regions, Conceal: to.conceal()})
 	}
 	if n := checksOf(f.limits); n > store.MaxChecks {
 		return fmt.Errorf("weblimit: Config.Fallback counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, store.MaxChecks)
 	}
 	if len(f.limits) == 0 {
-		for i := range l.limits {
-			if l.limits[i].outage == Local {
-				all = append(all, store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true, Conceal: l.limits[i].conceal()})
-			}
-		}
+		all = l.declaredOn(f.store.Registry())
 	}
 	if f.store != nil {
 		f.shared = sharedBy(f.store)
@@ -77,6 +82,16 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	}
 	l.fallback = f
 	return nil
+}
+
+// declaredOn returns what the store of Config.Fallback is told of the limiter's own limits.
+func (l *Limiter) declaredOn(standIn *store.Registry) (all []store.Declaration) {
+	for i := range l.limits {
+		if of := &l.limits[i]; of.outage == Local {
+			all = append(all, store.Declaration{Rule: of.rule, Keys: of.kind(), Named: true, Regions: of.regionsOn(standIn), Conceal: of.conceal()})
+		}
+	}
+	return all
 }
 
 // ask adds the checks of the fallback's limits to c. It returns a reason to deny the request

@@ -32,6 +32,7 @@ import (
 //   - penalties for repeat offenders: [Limit.Penalty]
 //   - concurrency limits: [Limit.Lease]
 //   - trials and failures: [Limit.Shadow], [Limit.OnOutage]
+//   - several regions: [Limit.Regions], [Limit.Overdraft]
 //
 // Each decorator is for once: a second By, Cost or RefundOn is an error, since the first would do
 // nothing. Only Named renames, When and Unless add up, and Jitter and Shadow may be repeated. So
@@ -53,6 +54,7 @@ type Limit struct {
 	keepFree *keepFree
 	missing  MissingKey
 	outage   OutageAction
+	regions  store.Regions
 	shadow   bool
 	warnAt   []float64
 	wait     time.Duration

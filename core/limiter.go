@@ -63,6 +63,8 @@ type limit struct {
 	variants *variants
 	missing  MissingKey
 	outage   OutageAction
+	regions  store.Regions
+	leased   bool // regions lease its units
 	shadow   bool
 	warnAt   []float64     // in rising order
 	wait     time.Duration // at most, for a turn

@@ -112,8 +112,8 @@ func fromText(t limittext.Text) Limit {
 }
 
 // String returns the numbers of the limit as [ParseLimit] reads them, such as "100/minute burst
-// 20". The rest of the limit is not in it: its name, keys, cost, penalty, warning levels and policies,
-// and whatever functions decide. It is "" for the zero Limit.
+// 20". The rest of the limit is not in it: its name, keys, cost, penalty, warning levels, regions and
+// policies, and whatever functions decide. It is "" for the zero Limit.
 func (l Limit) String() string {
 	n := &l.numbers
 	if n.Algorithm == 0 {

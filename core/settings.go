@@ -25,8 +25,10 @@ const (
 	setOnce
 	setRepeats
 	setOutage
+	setOverdraft
 	setPenalty
 	setRefund
+	setRegions
 	setKeepFree
 	setScale
 	setSlow
@@ -38,7 +40,7 @@ const (
 // settingNames are the decorators, in the order of the bits.
 var settingNames = [...]string{
 	"By", "Burst", "Cost", "CostBy", "Estimate", "EstimateBy", "Lease", "LeakyBucket", "Wait", "OnMissingKey", "OncePer",
-	"Repeats", "OnOutage", "Penalty", "RefundOn", "KeepFree", "Scale", "SlowDown", "Soft", "Tiers", "WarnAt",
+	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "Tiers", "WarnAt",
 }
 
 // inText are the settings that the text of a limit makes.

@@ -39,6 +39,7 @@ type tiers struct {
 	base   *Rule // of the limit itself
 	cost   int64 // of a request; a tier that can't hold it denies
 	advice *advice.Limit
+	leased bool // regions lease the limit's units
 
 	// known is copied to add a tier, and the map itself never changes. A sync.Map
 	// would allocate its key for each request.
@@ -70,6 +71,9 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	rule, err := l.Rule()
 	if err == nil && (rule.Algorithm == store.Concurrency) != (t.base.Algorithm == store.Concurrency) {
 		err = store.AtLimit(l.name, errors.New("a tier must be a concurrency limit if the limit is one, and only then"))
+	}
+	if err == nil && t.leased && rule.Algorithm == store.SlidingLog {
+		err = store.AtLimit(l.name, errors.New("a tier of a limit that is leased to regions can't be a sliding log"))
 	}
 	switch {
 	case err != nil:

@@ -170,7 +170,9 @@ func (t *together) ask(ctx context.Context, i int) error {
 		}
 	}
 	if q.Operation != nil {
-		c.operation(q.Operation)
+		if leased := c.operation(q.Operation); leased != nil {
+			return &seam.AskError{Ask: i, Text: fmt.Sprintf("limit %q is leased to regions, so no operation is remembered: ask without one", leased.rule.Name)}
+		}
 	}
 	return nil
 }
@@ -196,12 +198,15 @@ func (c *call) askFor(limit *limit, q *asked, cost int64, given bool) Reason {
 
 // operation has the store remember an operation in all checks that do not remember one of their own.
 // Slots are never part of one: a limit of concurrent requests can't have OncePer. What costs more is no repeat of
-// what costs less.
-func (c *call) operation(key []byte) {
+// what costs less. It returns a limit whose store can't remember operations, or nil.
+func (c *call) operation(key []byte) (leased *limit) {
 	for i := range c.checks {
 		check := &c.checks[i]
 		if check.Once != nil || check.Cost == 0 || check.Rule.Algorithm == store.Concurrency {
 			continue
+		}
+		if c.limits[i].leased {
+			return c.limits[i]
 		}
 		if check.Rule.Once == 0 {
 			check.Rule = c.limits[i].repeatable(check.Rule)
@@ -213,6 +218,7 @@ func (c *call) operation(key []byte) {
 			}
 		}
 	}
+	return nil
 }
 
 // repeatable returns r with operations that are remembered.

@@ -66,6 +66,9 @@ func (l *Limit) validate() error {
 	if err := l.validateOnce(); err != nil {
 		return err
 	}
+	if err := l.validateRegions(); err != nil {
+		return err
+	}
 	for _, c := range l.when {
 		if err := c.Err(); err != nil {
 			return err

@@ -17,8 +17,8 @@ type RegionMode uint8
 // The modes.
 const (
 	RegionsLeased RegionMode = iota // each region decides, within the units that it has leased
-	RegionsEach                   // each region has the whole limit for itself
-	RegionsHome                    // home decides each request
+	RegionsEach                     // each region has the whole limit for itself
+	RegionsHome                     // home decides each request
 )
 
 // String returns "leased", "each" or "home".

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/regions"
 )
 
 // counted counts calls of a store.
@@ -125,6 +126,22 @@ func TestOperationsAreChargedOnce(t *testing.T) {
 	}
 	d := l.AllowKey(context.Background(), "user:ann", 1)
 	check.Equal(t, "remaining", d.Results()[0].Remaining, 3)
+}
+
+// What regions lease can't be charged once per operation. That is said, and nothing is decided.
+func TestOperationsOfLeasedLimits(t *testing.T) {
+	t.Parallel()
+	s := must.Get(regions.New(core.NewMemory(), core.NewMemory(), regions.Config{Region: "eu", Regions: 2}))(t)
+	each := core.PerHour(100).By(keyfuncs.User("user")).Named("each").Regions(core.InEachRegion)
+	leased := limiter(t, s, each, core.PerHour(100).By(keyfuncs.User("user")).Named("leased"))
+	asks := []compose.Ask{{Limiter: leased, Key: "user:ann", Operation: []byte("op-1")}}
+	check.Fails(t, "an operation", compose.Together(context.Background(), "test", 0, asks), `limit "leased" is leased to regions, so no operation is remembered: ask without one`)
+	whole := limiter(t, s, each)
+	for range 2 {
+		asks = []compose.Ask{{Limiter: whole, Key: "user:ann", Operation: []byte("op-1")}}
+		must.OK(t, compose.Together(context.Background(), "test", 0, asks))
+		check.Equal(t, "remaining of a limit that is whole in each region", asks[0].Decision.Results()[0].Remaining, 99)
+	}
 }
 
 func TestHeldChargesAreSettledLater(t *testing.T) {
