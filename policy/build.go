@@ -100,6 +100,9 @@ type declared struct {
 	line   int
 	rule   core.Rule
 	keys   string
+
+	mode      uint8 // the place of regions in regionModes
+	overdraft int64
 }
 
 // scope is a builder within one policy.
@@ -243,7 +246,10 @@ func (s *scope) compare(p *policy, name, n *node, l core.Limit) {
 	if err != nil {
 		return // a problem is there
 	}
-	this := declared{p.name, name.line, rule, s.kindsOf(n)}
+	this := declared{
+		policy: p.name, line: name.line, rule: rule, keys: s.kindsOf(n),
+		mode: indexOf(regionModes, n.get("regions").string()), overdraft: n.get("overdraft").integer(),
+	}
 	other, taken := s.seen[name.text]
 	switch {
 	case !taken:
@@ -254,6 +260,8 @@ func (s *scope) compare(p *policy, name, n *node, l core.Limit) {
 		s.add(name, "policy %s has another limit of this name in line %d, with other numbers; give each its own name, or both the same numbers to share what is used", other.policy, other.line)
 	case other.keys != this.keys:
 		s.add(name, "policy %s has another limit of this name in line %d, by another key; give each its own name, or both the same key to share what is used", other.policy, other.line)
+	case other.mode != this.mode || other.overdraft != this.overdraft:
+		s.add(name, "policy %s has another limit of this name in line %d, which counts otherwise over regions; give each its own name, or both the same regions and overdraft to share what is used", other.policy, other.line)
 	}
 }
 

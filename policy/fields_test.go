@@ -22,6 +22,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/regions"
 )
 
 // fieldCase shows that fields matter: two files that differ in them decide the same requests
@@ -109,6 +110,8 @@ var fieldCases = []fieldCase{
 	{fields: "limit.penalty.factor", file: one("limit: 1/ms, by: everyone, cost: 1, penalty: {after: 1, within: 1h, for: 5ms, factor: «1|1000»}"), run: blockedTwice},
 	{fields: "limit.penalty.max", file: one("limit: 1/ms, by: everyone, cost: 1, penalty: {after: 1, within: 1h, for: 5ms, factor: 1000, max: «5ms|5s»}"), run: blockedTwice},
 	{fields: "limit.on_outage", file: one("limit: 1/hour, by: everyone, on_outage: «allow|deny»"), ask: "x=y", store: broken},
+	{fields: "limit.regions", file: one("limit: 1/hour, by: everyone, regions: «each|home»"), ask: "x=y", store: func() core.Store { return inRegion(broken()) }},
+	{fields: "limit.overdraft", file: one("limit: 1/hour fixed, by: everyone, overdraft: «0|1»"), ask: "x=y; x=y", store: func() core.Store { return inRegion(core.NewMemory()) }},
 	{fields: "limit.shadow", file: one("limit: 1/hour, by: everyone, shadow: «false|true»"), ask: "x=y; x=y"},
 
 	{fields: "keyOf.user", file: one("limit: 1/hour, by: {user: «user|uid»}"), ask: "user=a uid=a; user=a uid=b"},
@@ -332,6 +335,15 @@ type out struct{ core.Store }
 func (out) Take(context.Context, []core.Check, []core.Result) error { return errors.New("down") }
 
 func broken() core.Store { return out{core.NewMemory()} }
+
+// inRegion is the store of one of two regions.
+func inRegion(home core.Store) core.Store {
+	s, err := regions.New(core.NewMemory(), home, regions.Config{Region: "eu", Regions: 2})
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
 
 // observedKey returns whether the client is known under its plain key, or under which other.
 func observedKey(t *testing.T, l *core.Limiter, _ *strings.Builder) string {

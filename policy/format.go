@@ -118,7 +118,7 @@ var limitObject = &object{
 		"rate": "write limit: 100/minute", "quota": "write limit: 100/minute", "requests_per_unit": "write limit: 100/minute", "unit": "write limit: 100/minute", "window": "write limit: 100/minute", "per": "write limit: 100/minute",
 		"burst": "it is part of limit: 100/minute burst 20", "algorithm": "it is part of limit: 100/minute sliding", "jitter": "it is part of limit: 100/hour fixed jitter",
 		"wait": "it is part of limit: 10/second wait 500ms", "lease": "it is part of limit: concurrent 2 lease 30s", "soft": "it is part of limit: 1000/month UTC soft 800", "concurrent": "write limit: concurrent 2",
-		"key": "write by: ip", "reserve": "it is now keep_free: {share: 0.2, for: {methods: [POST]}}", "name": "the name of a limit is its field in limits", "shadow_mode": "write shadow: true", "routes": "write when: {routes: […]}", "paths": "write when: {paths: […]}", "methods": "write when: {methods: […]}",
+		"key": "write by: ip", "reserve": "it is now keep_free: {share: 0.2, for: {methods: [POST]}}", "name": "the name of a limit is its field in limits", "region": "write regions: leased, each or home", "shadow_mode": "write shadow: true", "routes": "write when: {routes: […]}", "paths": "write when: {paths: […]}", "methods": "write when: {methods: […]}",
 	},
 	fields: []field{
 		{name: "description", of: longText, doc: "For readers of the file."},
@@ -159,6 +159,8 @@ var limitObject = &object{
 			{name: "max", of: duration(time.Microsecond, 3650*24*time.Hour), doc: "The longest block. Defaults to 24h, or to for if that is longer."},
 		}}, doc: "Blocks clients that exceed the limit again and again."},
 		{name: "on_outage", of: &text{words: outages, what: "a policy"}, doc: "How requests are decided while the store does not answer: local, allow or deny. Defaults to local."},
+		{name: "regions", of: &text{words: regionModes, what: "where a limit is decided"}, doc: "Where the limit is decided on a store of several regions: leased (each region decides, within units that it leases from home), each (each region has the whole limit) or home (home decides each request). Defaults to leased. Another store refuses each and home."},
+		{name: "overdraft", of: &integer{0, 1 << 51}, doc: "How many units each region may grant in a period beyond those that it has leased, at most the quota. Defaults to 0. A store without regions refuses it."},
 		{name: "shadow", of: boolean{}, doc: "The limit is judged and reported, and never enforced. Defaults to false."},
 	},
 }

@@ -20,7 +20,7 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 	}
 	l = s.applies(l.Named(name).By(s.key(n.get("by"))), n, group)
 	l = s.cost(l, n)
-	l = s.use(l, n)
+	l = regions(s.use(l, n), n)
 	if shadow || n.get("shadow").isTrue() {
 		l = l.Shadow()
 	}
@@ -49,6 +49,17 @@ func (s *scope) applies(l core.Limit, n *node, group *keyfuncs.Condition) core.L
 	}
 	if outage := n.get("on_outage"); outage != nil {
 		l = l.OnOutage(core.OutageAction(slices.Index(outages, outage.text)))
+	}
+	return l
+}
+
+// regions says how a limit counts over regions.
+func regions(l core.Limit, n *node) core.Limit {
+	if mode := n.get("regions"); mode != nil {
+		l = l.Regions(core.RegionMode(indexOf(regionModes, mode.text)))
+	}
+	if overdraft := n.get("overdraft"); overdraft != nil {
+		l = l.Overdraft(overdraft.integer())
 	}
 	return l
 }

@@ -13,6 +13,7 @@ import (
 var (
 	missingKeys  = []string{core.ShareBucket: "share", core.DenyRequest: "deny", core.SkipLimit: "skip"}
 	outages      = []string{core.Local: "local", core.Allow: "allow", core.Deny: "deny"}
+	regionModes  = []string{core.Leased: core.Leased.String(), core.InEachRegion: core.InEachRegion.String(), core.AtHome: core.AtHome.String()}
 	headersWhens = []string{core.Always: "always", core.NearLimit: "near_limit", core.OnDenial: "on_denial", core.Never: "never"}
 	dialects     = dialectWords() // by the bit of core.Headers
 	refundWords  = []string{"server_errors", "failures", "successes", "canceled"}

@@ -18,6 +18,9 @@ func TestEveryValueHasAWord(t *testing.T) {
 		{"Headers", dialects, func(i int) string { return core.Headers(1 << i).String() }},
 		{"HeadersWhen", headersWhens, func(i int) string { return core.HeadersWhen(i).String() }},
 		{"MissingKey", missingKeys, func(i int) string { return core.MissingKey(i).String() }},
+		{"RegionMode", regionModes, func(i int) string {
+			return strings.Replace(core.RegionMode(i).String(), "unknown mode", "RegionMode(", 1)
+		}}, //nolint:gosec // G115: a few
 		{"OutageAction", outages, func(i int) string { return core.OutageAction(i).String() }},
 	} {
 		for i, word := range tt.words {
