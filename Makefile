@@ -38,7 +38,7 @@ RATE ?= 5000
 DEADLINE ?= 100ms
 # make service-soak: how long.
 SOAK ?= 10m
-# make prove: for how long, which kinds of histories, one of them, and with mistakes made on purpose.
+# make prove and make regions: for how long, which kinds of histories, one of them, and with mistakes made on purpose.
 FOR ?= 1m
 KIND ?= .
 MUTATIONS ?=
@@ -48,7 +48,7 @@ TREE ?=
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: mutants help check installed test newest long again test-times servers ports api twins plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove fuzz raw cover house release
+.PHONY: mutants help check installed test newest long again test-times servers ports api twins plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove regions fuzz raw cover house release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -82,6 +82,7 @@ long: installed ## make test with long random sequences and soaks, then what can
 	$(MAKE) prove MUTATIONS=1
 	$(MAKE) mutants
 	$(MAKE) billing
+	$(MAKE) regions FOR=$(LONG)
 	$(MAKE) month
 	$(MAKE) raw RAW=10000000
 	$(MAKE) fuzz FUZZTIME=5m
@@ -192,6 +193,10 @@ prove: ## check that histories of several processes are linearizable, for FOR (1
 	@scripts/install-postgres
 	cd internal/suites/prove && go test -count 1 -v -timeout 0 -run '$(KIND)' $(TESTFLAGS) . -for $(FOR) \
 		$(if $(SEED),-seed $(SEED)) $(if $(MUTATIONS),-mutations "$(MUTATIONS)")
+
+regions: ## have random faults happen to three regions, two processes in each, for FOR (1m); SEED=n begins with one
+	@scripts/install-redis
+	cd internal/suites/regions && go test -count 1 -v -timeout 0 -run 'TestRandomFaults' $(TESTFLAGS) . -for $(FOR) $(if $(SEED),-seed $(SEED))
 
 mutants: ## make mistakes in the code on purpose, and see which tests of make test notice; ONLY=regexp chooses by what is wrong or by file
 	@scripts/install-redis

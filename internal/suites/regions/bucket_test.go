@@ -88,7 +88,7 @@ func (w *world) moreInBucket(leases []*lease, from, until int64) (units int64) {
 			whole += pool
 		}
 		if j.at >= from && j.at <= until {
-			units += min(whole, w.order.regained(max(j.by, -j.by)))
+			units += min(whole, w.order.regained(j.by()))
 		}
 	}
 	return units

@@ -12,6 +12,7 @@ import (
 // fault is something that happens to a world.
 type fault struct {
 	name  string
+	harms string // what it harms; empty if it is not one of several faults at a time
 	needs needs
 	lasts int // windows
 
@@ -24,64 +25,72 @@ func nothing() {}
 
 var faults = []fault{
 	{name: "nothing happens", lasts: 2, begin: func(*world) (func(), []*region) { return nothing, nil }},
-	{name: "a region is cut off", lasts: 2, begin: func(w *world) (func(), []*region) {
+	{name: "a region is cut off", harms: "links", lasts: 2, begin: func(w *world) (func(), []*region) {
 		r := w.away()
 		r.proxy.Blackhole(true)
 		return func() { r.proxy.Blackhole(false) }, []*region{r}
 	}},
-	{name: "answers to a region are lost", lasts: 2, begin: func(w *world) (func(), []*region) {
+	{name: "answers to a region are lost", harms: "links", lasts: 2, begin: func(w *world) (func(), []*region) {
 		r := w.away()
 		r.proxy.Delay(time.Hour)
 		return func() { r.proxy.Delay(usualDelay) }, []*region{r}
 	}},
-	{name: "answers to a region are cut", lasts: 2, begin: func(w *world) (func(), []*region) {
+	{name: "answers to a region are cut", harms: "links", lasts: 2, begin: func(w *world) (func(), []*region) {
 		r := w.away()
 		r.proxy.Match("eval") // of scripts, so that connections can be made
 		r.proxy.CutReplies(1 << 30)
 		return func() { r.proxy.CutReplies(0) }, []*region{r}
 	}},
-	{name: "links are slow", lasts: 2, begin: func(w *world) (func(), []*region) {
+	{name: "links are slow", harms: "links", lasts: 2, begin: func(w *world) (func(), []*region) {
 		w.delays(250 * time.Millisecond)
 		return func() { w.delays(usualDelay) }, nil
 	}},
-	{name: "home is killed and comes back with its data", needs: needs{apart: true, keeps: true}, lasts: 2, begin: func(w *world) (func(), []*region) {
+	{name: "home is killed and comes back with its data", harms: "home", needs: needs{apart: true, keeps: true}, lasts: 2, begin: func(w *world) (func(), []*region) {
 		w.home.Kill()
 		return func() { w.home.Restart(w.t) }, w.regions
 	}},
-	{name: "home is killed and comes back empty", needs: needs{apart: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
+	{name: "home is killed and comes back empty", harms: "home", needs: needs{apart: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
 		began := time.Now().UnixNano()
 		w.home.Kill()
 		return func() {
+			w.forgetSaved()
 			w.home.Restart(w.t)
 			w.losses = append(w.losses, loss{began: began, at: time.Now().UnixNano()})
 		}, w.regions
 	}},
-	{name: "an older replica of home takes over", needs: needs{apart: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
+	{name: "an older replica of home takes over", harms: "home", needs: needs{apart: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
 		since := time.Now().UnixNano()
 		must.OK(w.t, w.home.Client(w.t).Save(w.t.Context()).Err())
 		time.Sleep(w.order.Window / 2) // what is leased meanwhile the replica has not heard of
 		w.loses(nil, since, func() { w.home.Restart(w.t) })
 		return nothing, nil
 	}},
-	{name: "the Redis of a region is emptied", lasts: 1, begin: func(w *world) (func(), []*region) {
+	{name: "the Redis of a region is emptied", harms: "a region", lasts: 1, begin: func(w *world) (func(), []*region) {
 		r := w.away()
 		w.loses(r, 0, func() { r.server.Restart(w.t) })
 		return nothing, nil
 	}},
-	{name: "processes are killed", lasts: 2, begin: func(w *world) (func(), []*region) {
+	{name: "processes are killed", harms: "processes", lasts: 2, begin: func(w *world) (func(), []*region) {
 		for _, r := range w.regions {
 			w.replace(r.processes[0], true)
 		}
 		return nothing, nil
 	}},
-	{name: "processes are stopped for longer than a window", lasts: 2, begin: func(w *world) (func(), []*region) {
+	{name: "processes are stopped for longer than a window", harms: "the scheduler", lasts: 2, begin: func(w *world) (func(), []*region) {
 		return w.stop(append(w.regions[0].processes[:1:1], w.regions[1].processes...)...), nil
 	}},
-	{name: "the clock of a region is wrong", needs: needs{clocks: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
+	{name: "the clock of a region is wrong", harms: "a clock", needs: needs{clocks: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
 		r := w.away()
 		return w.wrong(r), nil
 	}},
-	{name: "the clock of home is wrong", needs: needs{clocks: true, apart: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
+	{name: "the clock of a region steps back", harms: "a clock", needs: needs{clocks: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
+		r := w.away()
+		return w.stepsBack(r), nil
+	}},
+	{name: "the clock of home steps back", harms: "home's clock", needs: needs{clocks: true, apart: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
+		return w.stepsBack(nil), nil
+	}},
+	{name: "the clock of home is wrong", harms: "home's clock", needs: needs{clocks: true, apart: true}, lasts: 1, begin: func(w *world) (func(), []*region) {
 		return w.wrong(nil), nil
 	}},
 	{name: "a region is added and another one leaves", needs: needs{most: regionsOf + 1}, lasts: 1, begin: func(w *world) (func(), []*region) {
@@ -142,6 +151,21 @@ func (w *world) wrong(r *region) (right func()) {
 	}
 	set(-minutes / 2)
 	return func() { set(0) }
+}
+
+// stepsBack sets the clock of a region, or home's if r is nil, ahead by some windows, and then back by a part of one again and
+// again, so that windows come twice. The function that it returns sets it right.
+func (w *world) stepsBack(r *region) (right func()) {
+	w.t.Helper()
+	ahead := 5 * w.order.Window / 2
+	w.turn(r, 0, ahead)
+	w.passes(1)
+	for range 4 {
+		w.turn(r, ahead, ahead-w.order.Window/2)
+		ahead -= w.order.Window / 2
+		time.Sleep(w.order.Window / 4) // the window is to go on meanwhile
+	}
+	return func() { w.turn(r, ahead, 0) }
 }
 
 // away returns a region that is not home's.

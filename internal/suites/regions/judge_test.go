@@ -118,6 +118,13 @@ func (w *world) judgeMost(of place, s *sum) {
 			why = append(why, "some by rounding")
 		}
 	}
+	for _, j := range w.jumps {
+		if j.to < j.from && total(s.granted) > quota { // the window may come twice
+			again := w.grantedBefore(of, &j)
+			more += again
+			why = append(why, fmt.Sprintf("%d since a clock was set back", again))
+		}
+	}
 	if got := total(s.granted); got > quota+more {
 		w.fail(w.name(of), "granted %d units, %s; the quota is %d, and %d more are possible (%s)", got, perRegion(s.granted), quota, more, strings.Join(why, ", "))
 	}
@@ -152,6 +159,25 @@ func (w *world) leased(of place, to *region, since, until int64) (units int64) {
 		}
 	}
 	return units
+}
+
+// grantedBefore returns what a region had granted in a window before its clock was set back, or had leased for the next one,
+// which then can end in this one; for home, what it had leased in the window.
+func (w *world) grantedBefore(of place, j *jump) (units int64) {
+	next := of
+	next.window++
+	if j.region == nil {
+		return w.leased(of, nil, 0, j.at)
+	}
+	for _, p := range w.processes {
+		for i := range p.decisions {
+			d := &p.decisions[i]
+			if p.region == j.region && d.limit == of.limit && d.key == of.key && d.outcome == granted && d.asked <= j.at && w.order.window(d.limit, d.at) == of.window {
+				units += d.cost
+			}
+		}
+	}
+	return units + w.leased(next, j.region, 0, j.at)
 }
 
 // judgeLeast checks that a region has denied only when its floor was used up. It knows that of windows that begin empty,

@@ -85,6 +85,7 @@ type world struct {
 	dir    string
 
 	home      *redistest.Server
+	saved     string // path of what home saves
 	homeClock *redistest.Clock
 	regions   []*region
 	processes []*process // all that ever ran
@@ -104,12 +105,15 @@ type loss struct {
 	since  int64   // what was done before is not lost
 }
 
-// jump is a clock that was set.
+// jump is a clock that was set. Clocks are ahead of the machine's, or behind if that is negative.
 type jump struct {
-	region *region // nil for home
-	by     time.Duration
-	at     int64
+	region   *region // nil for home
+	from, to time.Duration
+	at       int64
 }
+
+// by returns how far it was set.
+func (j *jump) by() time.Duration { return max(j.to-j.from, j.from-j.to) }
 
 // regionsOf is how many regions a world has, and processesOf how many processes a region has.
 const (
@@ -131,6 +135,7 @@ func newWorld(t *testing.T, seed uint64, n needs) *world {
 	for range regionsOf {
 		w.addRegion(n)
 	}
+	w.saved = filepath.Join(must.Get(w.home.Client(t).ConfigGet(t.Context(), "dir").Result())(t)["dir"], "dump.rdb")
 	w.remember()
 	for _, r := range w.regions {
 		for range processesOf {
@@ -278,6 +283,14 @@ func (w *world) replace(p *process, kill bool) {
 	w.start(p.region)
 }
 
+// forgetSaved removes what home has saved, so that it begins empty.
+func (w *world) forgetSaved() {
+	err := os.Remove(w.saved)
+	if err != nil && !os.IsNotExist(err) {
+		w.t.Fatal(err)
+	}
+}
+
 // loses notes that a server loses what it was told after a time, while f runs.
 func (w *world) loses(r *region, since int64, f func()) {
 	l := loss{region: r, began: time.Now().UnixNano(), since: since}
@@ -293,5 +306,5 @@ func (w *world) turn(r *region, from, to time.Duration) {
 		clock = r.clock
 	}
 	clock.SetAhead(w.t, to)
-	w.jumps = append(w.jumps, jump{region: r, by: to - from, at: time.Now().UnixNano()})
+	w.jumps = append(w.jumps, jump{region: r, from: from, to: to, at: time.Now().UnixNano()})
 }
