@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/ginlimit"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/regions"
 )
 
 // The code of docs about Redis and proxies: see readme_test.go.
@@ -113,3 +114,21 @@ func TestDocumentedStrategies(t *testing.T) {
 var _, _, _ = docsClient, docsTopologies, docsPrefetch // compiled, and not called: there are no such servers
 
 var _, _ = docsCheck, docsExempt
+
+func docsRegions(here, atHome *redis.Client) (*core.Limiter, error) {
+	local, home := redisstore.New(here), redisstore.New(atHome)
+	store, err := regions.New(local, home, regions.Config{Region: "eu", Regions: 3})
+	if err != nil {
+		return nil, err
+	}
+	return core.New(core.Config{
+		Store:   store,
+		Timeout: 200 * time.Millisecond, // a request may wait for home
+		Limits: []core.Limit{
+			core.PerMinute(600).By(keyfuncs.APIKey("X-API-Key")).Named("key"),                                                  // once over all regions
+			core.PerMinute(600).By(keyfuncs.APIKey("X-API-Key")).Named("reads").Overdraft(60),                                  // and up to 60 more in each
+			core.PerSecond(5000).By(keyfuncs.Everyone()).Named("region").Regions(core.InEachRegion),                            // what a region can bear
+			core.PerMinute(5).By(keyfuncs.ClientIP()).When(keyfuncs.Routes("POST /login")).Named("login").Regions(core.AtHome), // a round trip, and exact
+		},
+	})
+}
