@@ -217,7 +217,7 @@ func (w *world) judgeCut(cut []*region, from, until int64) {
 	w.t.Helper()
 	for of, s := range w.windows(0) {
 		begins, ends := w.order.span(of.limit, of.window)
-		if of.limit != fixed || begins < from/1000 || ends > until/1000 {
+		if of.limit != fixed && of.limit != overdrawn || begins < from/1000 || ends > until/1000 {
 			continue
 		}
 		for _, r := range cut {

@@ -13,7 +13,7 @@ type numbers struct {
 	Window    time.Duration // of the fixed and the sliding window
 	Quota     int64         // of a window; a token bucket regains as much in that time
 	DayEnds   int64         // seconds since the epoch at which a day of the calendar limit ends
-	Overdraft int64         // of the fixed window
+	Overdraft int64         // of the limit that has one
 	Floor     int64         // percent
 }
 
@@ -25,9 +25,10 @@ const (
 	fixed
 	sliding
 	calendar
+	overdrawn // a fixed window with an overdraft
 )
 
-var limitNames = []string{"bucket", "fixed", "sliding", "calendar"}
+var limitNames = []string{"bucket", "fixed", "sliding", "calendar", "overdrawn"}
 
 func (l limit) String() string { return limitNames[l] }
 
@@ -55,6 +56,8 @@ func (n *numbers) of(l limit) core.Limit {
 		c = core.Per(n.quota(l), n.Window).SlidingWindow()
 	case calendar:
 		c = core.PerCalendarDay(n.quota(l), time.FixedZone("shift", int(n.shift())))
+	case overdrawn:
+		c = core.Per(n.quota(l), n.Window).FixedWindow().Overdraft(n.Overdraft)
 	}
 	return c.By(keyfuncs.Everyone()).Named(l.String()).OnOutage(core.Deny)
 }
@@ -75,7 +78,7 @@ func (n *numbers) quota(l limit) int64 {
 
 // overdraft returns what each region may grant beyond its share in a period.
 func (n *numbers) overdraft(l limit) int64 {
-	if l == fixed {
+	if l == overdrawn {
 		return n.Overdraft
 	}
 	return 0

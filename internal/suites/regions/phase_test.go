@@ -131,7 +131,7 @@ func (w *world) report(phases []phase) {
 	sums := w.windows(0)
 	for _, p := range phases {
 		fmt.Fprintf(&text, "\n%s, %.1f s:", p.name, time.Duration(p.until-p.from).Seconds())
-		for _, l := range []limit{fixed, sliding} {
+		for _, l := range []limit{fixed, sliding, overdrawn} {
 			n, granted, asked, by := int64(0), int64(0), int64(0), make(map[*region]int64)
 			for of, s := range sums {
 				begins, ends := w.order.span(l, of.window)
