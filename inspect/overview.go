@@ -33,6 +33,7 @@ type overview struct {
 
 	snapshot *top.Snapshot
 	limits   []pageapi.Limit // all of them
+	regions  []pageapi.Region
 }
 
 func (h *Handler) overview(ctx context.Context) (*overview, error) {
@@ -81,6 +82,8 @@ func (h *Handler) makeOverview(ctx context.Context) (*overview, time.Duration) {
 	}
 	o.Denied, o.WouldDeny = h.denied(snapshot)
 	o.Near = h.near(snapshot)
+	o.regions = regionsOf(registry)
+	o.Regions = mostAsking(o.regions)
 	return o, overviewFor
 }
 
@@ -212,5 +215,5 @@ func (h *Handler) serveLimits(r *request) *problem {
 	if limits == nil {
 		limits = []pageapi.Limit{}
 	}
-	return r.answer(pageapi.Limits{At: o.At, Limits: limits})
+	return r.answer(pageapi.Limits{At: o.At, Limits: limits, Regions: o.regions})
 }

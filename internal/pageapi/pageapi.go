@@ -19,6 +19,7 @@ type Overview struct {
 	Denied    []Client   `json:"denied"`      // the most denied clients of all limits, of the last hour
 	WouldDeny []Client   `json:"would_deny"`  // the same of limits in shadow mode
 	Near      []Client   `json:"near"`        // those nearest to a limit, and not denied
+	Regions   []Region   `json:"regions,omitempty"`
 }
 
 // Session is what an overview says to one operator.
@@ -31,8 +32,33 @@ type Session struct {
 
 // Limits are all limits, or one.
 type Limits struct {
-	At     time.Time `json:"at"`
-	Limits []Limit   `json:"limits"`
+	At      time.Time `json:"at"`
+	Limits  []Limit   `json:"limits"`
+	Regions []Region  `json:"regions,omitempty"`
+}
+
+// Region is a region in which limits are leased from home, as the instance that answers sees it. Counts are those of this
+// instance, since it began.
+type Region struct {
+	Region   string   `json:"region"`
+	HomeAway *Outage  `json:"home_away,omitempty"` // nil while home answers
+	TripMS   int64    `json:"home_trip_ms"`        // how long a question to home took lately
+	Keys     int64    `json:"keys"`                // above their floor
+	Limits   []Leased `json:"limits"`
+	More     int64    `json:"more_limits,omitempty"` // that Limits leaves out
+}
+
+// Leased is a limit whose units a region leases.
+type Leased struct {
+	Limit       string `json:"limit"`
+	Messages    int64  `json:"messages"`
+	Failed      int64  `json:"failed"` // leases that home did not answer
+	Leased      int64  `json:"leased"` // units
+	Spent       int64  `json:"spent"`
+	Lost        int64  `json:"lost"`         // on their way
+	Returned    int64  `json:"returned"`     // since the clocks of region and home are in different windows
+	Waited      int64  `json:"waited"`       // requests
+	DeniedEarly int64  `json:"denied_early"` // requests, although home may have had units
 }
 
 // Limit is one limit, and what it has counted.
