@@ -149,6 +149,6 @@ func TestTopShowsVersions(t *testing.T) {
 	b.Reset()
 	writeExplanation(&show.Out{W: &b}, time.Now(), &pageapi.Key{Key: "user:1", Limits: []pageapi.State{{
 		Limit: "login", State: "denied", Versions: []string{"v1#aa", "v2#bb"}, LastDenial: &pageapi.Denial{At: time.Now(), Why: "Used up.", Version: "v1#aa"},
-	}}}, nil)
+	}}}, new(pageapi.Limits))
 	wants(t, b.String(), "policy       v1#aa or v2#bb: instances have different versions", "Used up. By policy v1#aa.")
 }

@@ -84,7 +84,7 @@ It ends with 3 if the client is denied or blocked now, so that scripts can branc
 					if i > 0 {
 						a.text.Blank()
 					}
-					writeExplanation(a.text, e.At, &e.Keys[i], limits.Limits)
+					writeExplanation(a.text, e.At, &e.Keys[i], &limits)
 				}
 				a.writeReach(to)
 				return nil
@@ -220,7 +220,7 @@ func allBackIn(l *pageapi.State) string {
 	return lasting(millis(l.FullAfterMS))
 }
 
-func writeExplanation(out *show.Out, now time.Time, k *pageapi.Key, limits []pageapi.Limit) {
+func writeExplanation(out *show.Out, now time.Time, k *pageapi.Key, limits *pageapi.Limits) {
 	writeHead(out, k)
 	for i := range k.Limits {
 		l := &k.Limits[i]
@@ -266,11 +266,12 @@ func writeExplanation(out *show.Out, now time.Time, k *pageapi.Key, limits []pag
 			out.Item("last minute", inWords(l.Minute))
 			out.Item("last hour", inWords(l.Hour))
 		}
-		for j := range limits {
-			if limits[j].Name == l.Limit && limits[j].Suggest != nil {
-				out.Item("suggestion", suggested(&limits[j])+fmt.Sprintf("; %s stay within the present %s", percent(limits[j].Suggest.Within), grouped(limits[j].Quota)))
+		for j := range limits.Limits {
+			if of := &limits.Limits[j]; of.Name == l.Limit && of.Suggest != nil {
+				out.Item("suggestion", suggested(of)+fmt.Sprintf("; %s stay within the present %s", percent(of.Suggest.Within), grouped(of.Quota)))
 			}
 		}
+		explainRegions(out, limits.Regions, l.Limit)
 	}
 	if len(k.Unused) > 0 {
 		out.Blank()

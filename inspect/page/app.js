@@ -18,6 +18,7 @@ function show(o) {
   showLimits(o);
   showNear(o);
   showStore(o);
+  showRegions(o.regions ?? []);
   showInstances(o);
   for (const e of document.querySelectorAll('button.act')) e.hidden = !mayAct || !actions.canBlock();
 }
@@ -149,6 +150,34 @@ function watched(o) {
   if (s.ended.outages) line = `${s.ended.outages === 1 ? '1 outage' : `${number(s.ended.outages)} outages`} ${all}: ${s.ended.outages === 1 ? `it ended ${ago(s.ended.last_at)}, after` : `the last ended ${ago(s.ended.last_at)}, the longest lasted`} ${span(s.ended.longest_ms)}.`;
   if (s.slow.times) line += ` Slow ${times(s.slow.times)}, last ${ago(s.slow.last_at)}: ${s.slow.timeouts === 1 ? '1 decision was' : `${number(s.slow.timeouts)} decisions were`} made without the store, which had not answered in time.`;
   return line;
+}
+
+// showRegions says whether home answers, and what was leased from it.
+function showRegions(regions) {
+  const away = regions.filter((r) => r.home_away);
+  alarm('regions', away.map((r) => `Home does not answer the region ${r.region}, which lives on its floor.`).join(' '));
+  $('regions').hidden = regions.length === 0;
+  text($('regions-note'), 'As this instance sees them, and counted since it began.');
+  list($('regions').querySelector('ul'), regions, (r) => r.region, () => el('li', {}, el('span', { class: 'mono' }), el('span', { class: 'chip' }), el('p', { class: 'note' })),
+    (li, r) => {
+      const [name, chip, note] = li.children;
+      text(name, r.region);
+      chip.className = 'chip ' + (r.home_away ? 'bad' : 'ok');
+      text(chip, r.home_away ? 'home away' : r.home_trip_ms ? 'home answers' : 'home not asked');
+      const keys = `${number(r.keys)} ${r.keys === 1 ? 'key' : 'keys'} above the floor`;
+      text(note, r.home_away ? `No answer for ${span(clock.now() - Date.parse(r.home_away.since))}${r.home_away.class ? ': ' + r.home_away.class : ''}. ${keys}.`
+        : r.home_trip_ms ? `It takes ${number(r.home_trip_ms)} ms. ${keys}.` : `${keys}.`);
+    });
+  const limits = regions.flatMap((r) => r.limits.map((l) => ({ ...l, region: r.region })));
+  $('leased').hidden = limits.length === 0;
+  list($('leased').querySelector('tbody'), limits, (l) => l.region + ' ' + l.limit, (l) => el('tr', {}, el('td', {}, regions.length > 1 ? `${l.limit}, ${l.region}` : l.limit, el('p', { class: 'note' })), ...Array.from({ length: 5 }, () => el('td', { class: 'number' }))),
+    (row, l) => {
+      const [first, ...numbers] = row.children;
+      [l.leased, l.spent, l.messages, l.waited, l.denied_early].forEach((n, i) => text(numbers[i], number(n)));
+      const note = first.lastChild;
+      text(note, [l.failed ? `${number(l.failed)} leases not answered` : '', l.lost ? `${number(l.lost)} units lost on their way` : '', l.returned ? `${number(l.returned)} units went back: the clocks of region and home differ` : ''].filter(Boolean).join(', '));
+      note.hidden = !note.textContent;
+    });
 }
 
 function showInstances(o) {

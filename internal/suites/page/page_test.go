@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/regional"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -217,6 +219,35 @@ func TestThePageShowsInstancesThatAreIll(t *testing.T) {
 	ill.heavy.StoreEvent(core.Event{Kind: store.EventBreakerClosed, Node: evil})
 	ill.heavy.StoreEvent(core.Event{Kind: store.EventOutageEnded})
 	p.await(t, `document.getElementById('alarm').hidden && document.getElementById('instances').textContent.includes('Last outage: ')`)
+}
+
+// A region that home does not answer is announced, and what it has leased is shown.
+func TestThePageShowsRegions(t *testing.T) {
+	t.Parallel()
+	in := start(t, redistest.Shared(t), redistest.Prefix(t), "web-1")
+	p := open(t, in)
+	p.await(t, `document.querySelectorAll('#instances .chip.ok').length === 1 && document.getElementById('regions').hidden`)
+	var away atomic.Bool
+	began := time.Now()
+	regional.Add(in.store.Registry(), func() regional.Stats {
+		s := regional.Stats{
+			Region: evil, Keys: 1200, Home: regional.Home{Trip: 80 * time.Millisecond},
+			Limits: map[string]regional.Counts{"login": {Leased: 4200, Spent: 4100, Messages: 12, Waited: 3, Early: 2, Failed: 5, Lost: 6, Skewed: 7}},
+		}
+		if away.Load() {
+			s.Home.Away, s.Home.Class = began, store.ClassTimeout
+		}
+		return s
+	})
+	p.await(t, `document.querySelector('#regions .chip.ok')?.textContent === 'home answers' && document.getElementById('regions').textContent.includes('It takes 80 ms. 1,200 keys above the floor.')`)
+	p.await(t, `[...document.querySelectorAll('#leased tbody td.number')].map((e) => e.textContent).join(' ') === '4,200 4,100 12 3 2'`)
+	p.await(t, `document.querySelector('#leased tbody p').textContent === '5 leases not answered, 6 units lost on their way, 7 units went back: the clocks of region and home differ'`)
+	p.await(t, `document.getElementById('alarm').hidden`)
+	p.check(t)
+	away.Store(true)
+	p.await(t, `document.querySelector('#regions .chip.bad')?.textContent === 'home away' && document.getElementById('regions').textContent.includes(': timeout. 1,200 keys')`)
+	p.await(t, `document.getElementById('alarm').textContent.includes('Home does not answer the region')`)
+	p.check(t)
 }
 
 var (
