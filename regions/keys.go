@@ -25,6 +25,7 @@ type key struct {
 	knowsOf  bool  // home has been asked in this period
 	emptyTil int64 // until when home is not asked, since it had nothing, on the process's clock
 
+	looking  bool     // at the period, in the background
 	open     question // to home, that was not answered
 	lease    *lease   // that is on its way, or nil
 	size     int64    // of the last lease

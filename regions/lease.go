@@ -49,6 +49,9 @@ const (
 	// lately is the time constant of the rate that is measured besides that since the last lease.
 	lately = 500 * time.Millisecond
 
+	// aheadShare: the first units are leased when 1/aheadShare of the floor is left.
+	aheadShare = 4
+
 	// longestEmpty is how long home is believed to have nothing left, in case somebody gives units back or resets the
 	// limit.
 	longestEmpty = 10 * time.Second
@@ -74,7 +77,7 @@ func (k *key) begin(ends, until int64) {
 		k.before = 0
 	}
 	k.ends, k.share, k.spend, k.left = ends, 0, nil, 0
-	k.knowsOf = k.knowsOf && k.plan.rule.Algorithm == store.TokenBucket // the pool of a window begins anew
+	k.knowsOf = k.knowsOf && k.plan.flows() // or else the pool begins anew
 	k.emptyTil, k.size, k.leasedAt, k.asked, k.inPeriod = 0, 0, 0, 0, 0
 	k.open = question{} // what was charged for it is of a window that is over
 }
@@ -165,6 +168,38 @@ func (s *Store) leaseFor(p *plan, name []byte, k *key, cost int64) *lease {
 	return l
 }
 
+// leaseAhead begins a lease for a request that was charged to a floor of which little is left, so that the next ones need
+// not wait for it. Keys that did not need more than their floor in the window before cost no message. A floor that refills
+// all the time says little of what comes: of the keys that need more, it is nearly always empty.
+func (s *Store) leaseAhead(p *part, c *store.Check, r *store.Result) {
+	if p.plan.mode.Mode != store.RegionsLeased || p.plan.flows() || !r.Charged || r.Remaining > p.plan.floor.Burst/aheadShare {
+		return
+	}
+	k := s.keys.get(p.plan.rule.ID(), c.Key)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.looking, k.spend != nil && s.now() < k.until, k.ends != 0 && k.inPeriod == 0:
+		return
+	case k.ends != 0 && s.now() < k.until:
+		s.leaseFor(p.plan, c.Key, k, 1)
+		return
+	}
+	k.looking, k.plan = true, p.plan
+	plan, name, ends := p.plan, append([]byte(nil), c.Key...), r.At+r.ResetAfter.Microseconds()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), s.config.HomeTimeout)
+		defer cancel()
+		err := s.lookUp(ctx, plan, name, k, ends)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.looking = false
+		if err == nil && k.spend == nil {
+			s.leaseFor(plan, name, k, 1)
+		}
+	}()
+}
+
 // sizeOf returns how many units to lease: what the region needs for a while, or for longer if home has much, but not beyond
 // the end of the period, and no more than half of what home has left. all reports whether that is as much as is needed.
 // k.mu is held.
@@ -173,7 +208,7 @@ func (s *Store) sizeOf(p *plan, k *key, cost, now int64) (units int64, all bool)
 	span := s.horizonOf(p, k)
 	pool, most := p.pool.Burst, p.pool.Burst/(2*regions)
 	if k.knowsOf { // other regions lease, too, so no more than what has come back in a short time
-		pool = min(k.pool+p.refill(min(now-k.poolAt, span)), pool)
+		pool = min(k.pool+k.refill(p, min(now-k.poolAt, span)), pool)
 		most = pool / 2
 	}
 	if k.size > 0 {
@@ -186,7 +221,7 @@ func (s *Store) sizeOf(p *plan, k *key, cost, now int64) (units int64, all bool)
 	}
 	need := max(rate*float64(left), 1)
 	plenty := float64(pool) / float64(plentyShare*regions) * min(1, float64(pool)/(float64(regions)*need))
-	if p.rule.Algorithm == store.TokenBucket { // what is leased too much comes back only while home's bucket runs over
+	if p.flows() { // what is leased too much does no harm only while home is nearly full
 		plenty = float64(max(pool-p.pool.Burst*3/4, 0) / regions)
 	}
 	units = int64(min(need-float64(k.left), max(rate*float64(min(span, left)), min(plenty, enough))))
@@ -200,7 +235,7 @@ func (k *key) rate(p *plan, now int64) float64 {
 	switch {
 	case k.leasedAt != 0:
 		return k.rateNow(now)
-	case p.floor != nil && p.rule.Algorithm != store.TokenBucket:
+	case p.floor != nil && !p.flows():
 		return float64(p.floor.Burst+1) / float64(max(length-(k.until-now), int64(time.Millisecond)))
 	}
 	return float64(k.before) / float64(length)
@@ -214,7 +249,7 @@ func (s *Store) horizonOf(p *plan, k *key) int64 {
 		length = n.Capacity / n.Rate * n.Tick * int64(time.Microsecond) // in which it fills
 	}
 	span := min(length/horizonShare, int64(horizon))
-	if used := p.pool.Burst - k.pool; k.knowsOf && p.rule.Algorithm != store.TokenBucket && used > 0 {
+	if used := p.pool.Burst - k.pool; k.knowsOf && !p.flows() && used > 0 {
 		passed := max(k.poolAt-(k.until-length), 0)
 		lasts := float64(passed) * float64(k.pool) / float64(used)
 		span = min(span, int64(lasts)/lastsShare)
@@ -234,9 +269,15 @@ func (p *plan) length(ends int64) int64 {
 	return int64(p.rule.Window)
 }
 
-// refill returns how many units come back to home in so many nanoseconds: 0 for windows.
-func (p *plan) refill(d int64) int64 {
-	if p.rule.Algorithm != store.TokenBucket {
+// flows reports whether units come back to home all the time, and not all of them at the end of a window.
+func (p *plan) flows() bool {
+	return p.rule.Algorithm == store.TokenBucket || p.rule.Algorithm == store.SlidingWindow
+}
+
+// refill returns how many units come back to home in so many nanoseconds, at most: of a sliding window nothing, if
+// nothing was used in the window before. k.mu is held.
+func (k *key) refill(p *plan, d int64) int64 {
+	if !p.flows() || p.rule.Algorithm == store.SlidingWindow && k.before == 0 {
 		return 0
 	}
 	return int64(float64(p.pool.Quota) * float64(d) / float64(p.pool.Window)) // an estimate: nothing is decided by it
@@ -286,7 +327,7 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 		k.pool, k.poolAt, k.knowsOf, k.size = result.Remaining, now, true, units
 		k.setShare(p, share)
 		s.watch()
-		if span := s.horizonOf(p, k); !all && result.Remaining < p.refill(span) {
+		if span := s.horizonOf(p, k); !all && result.Remaining < k.refill(p, span) {
 			k.emptyTil = now + span // until some have come together again
 		}
 	case err != nil && units > 0: // the region's own store did not answer
@@ -303,7 +344,7 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 			wait = min(wait, result.RetryAfter)
 		}
 		k.emptyTil = now + max(int64(wait), 2*s.trip.Load())
-		if p.rule.Algorithm == store.TokenBucket {
+		if p.flows() {
 			k.emptyTil = max(k.emptyTil, now+s.horizonOf(p, k))
 		}
 	}

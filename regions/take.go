@@ -408,6 +408,7 @@ func (s *Store) spent(c *call, granted bool) {
 	for n, i := range c.at {
 		p, r := &c.parts[i], &c.results[n]
 		if p.key == nil {
+			s.leaseAhead(p, &c.checks[n], r)
 			continue
 		}
 		k := p.key
