@@ -5,7 +5,6 @@ import (
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/core/store/counting"
-	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // answer sets the caller's results.
@@ -53,7 +52,8 @@ func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result, peeks boo
 	if !r.Allowed {
 		left = min(left, max(c.Cost-1, 0)) // as far as the region knows
 	}
-	answer := reading(p.plan.rule, left, r).Result(p.plan.rule, c.Cost)
+	of := reading(p.plan.rule, left, r)
+	answer := of.Result(p.plan.rule, c.Cost)
 	answer.Allowed, answer.Charged, answer.Blocked, answer.Cached = r.Allowed, r.Charged, r.Blocked, r.Cached
 	answer.At = r.At
 	switch {
@@ -105,9 +105,9 @@ func retryAfter(r *store.Result, empty bool, until time.Duration) time.Duration 
 
 // reading returns the reading of a bucket under a rule that has units left. How the rest came about, r says as far as
 // it knows.
-func reading(rule *store.Rule, left int64, r *store.Result) *counting.Reading {
+func reading(rule *store.Rule, left int64, r *store.Result) (reading counting.Reading) {
 	used := rule.Burst - left
-	reading := &counting.Reading{Charged: r.Charged, At: r.At}
+	reading.Charged, reading.At = r.Charged, r.At
 	n := &reading.Numbers
 	switch rule.Algorithm {
 	case store.TokenBucket:
@@ -130,5 +130,5 @@ func endOfWindow(rule *store.Rule, r *store.Result) int64 {
 	if reset := r.ResetAfter.Microseconds(); reset > 0 {
 		return reset
 	}
-	return integer.CeilDiv(rule.Window.Microseconds(), 1)
+	return rule.Window.Microseconds()
 }
