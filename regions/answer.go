@@ -25,25 +25,13 @@ func (s *Store) answer(c *call, checks []store.Check, results []store.Result, pe
 // the region can still grant, and what home had when it was last asked in this period: all of its pool, if it was not.
 // A check that only peeks fits if that much is left.
 func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result, peeks bool) store.Result {
-	floor, share, pool := int64(0), int64(0), p.plan.pool.Burst
+	floor, pool := int64(0), p.plan.pool.Burst
 	if p.from == fromFloor {
 		floor = r.Remaining
 	}
-	empty, until := false, int64(0)
-	if k := s.keyOf(p, c); k != nil {
-		k.mu.Lock()
-		now := s.now()
-		if k.ends != 0 && now < k.until {
-			share = k.left
-			until = k.until - now
-			if k.knowsOf {
-				pool = k.pool
-			}
-			if empty = now < k.emptyTil; empty {
-				pool, until = 0, k.emptyTil-now
-			}
-		}
-		k.mu.Unlock()
+	share, empty, until := p.known.left, p.known.empty, p.known.until
+	if p.known.ofHome {
+		pool = p.known.pool
 	}
 	left := max(min(floor+share+pool, p.plan.rule.Burst), 0)
 	if peeks && !r.Blocked && c.Cost <= min(left, p.plan.most()) {
@@ -70,12 +58,25 @@ func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result, peeks boo
 	return answer
 }
 
-// keyOf returns what is known of the check's key, or nil.
-func (s *Store) keyOf(p *part, c *store.Check) *key {
-	if p.key != nil {
-		return p.key
+// known is what a process knows of a key at a moment, for answers.
+type known struct {
+	left   int64 // units that the region has leased and not spent
+	pool   int64 // units that home had left, if ofHome is set
+	ofHome bool
+	empty  bool  // home has nothing
+	until  int64 // nanoseconds until it has, if it is empty; otherwise until the period ends
+}
+
+// knows returns what is known of the key. k.mu is held.
+func (k *key) knows(now int64) (all known) {
+	if k.ends == 0 || now >= k.until {
+		return known{}
 	}
-	return s.keys.find(p.plan.rule.ID(), c.Key)
+	all = known{left: k.left, pool: k.pool, ofHome: k.knowsOf, until: k.until - now}
+	if k.isEmpty(now) {
+		all.pool, all.ofHome, all.empty, all.until = 0, true, true, k.emptyTil-now
+	}
+	return all
 }
 
 // most returns the largest cost that a request can have: what home can lease at once, beside the overdraft.

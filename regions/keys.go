@@ -20,6 +20,8 @@ type key struct {
 	spend *store.Rule // of the record of those that were spent; nil while there are none to spend
 	left  int64       // of the units to spend, as the region last said
 
+	floorTil int64 // until when the floor has nothing left, on the process's clock
+
 	pool     int64 // units that home had left, as it last said
 	poolAt   int64 // when it said so, on the process's clock
 	knowsOf  bool  // home has been asked in this period

@@ -185,9 +185,15 @@ func (s *Store) leaseAhead(p *part, c *store.Check, r *store.Result) {
 		s.leaseFor(p.plan, c.Key, k, 1)
 		return
 	}
+	select {
+	case s.leasing <- struct{}{}:
+	default:
+		return
+	}
 	k.looking, k.plan = true, p.plan
 	plan, name, ends := p.plan, append([]byte(nil), c.Key...), r.At+r.ResetAfter.Microseconds()
 	go func() {
+		defer func() { <-s.leasing }()
 		ctx, cancel := context.WithTimeout(context.Background(), s.config.HomeTimeout)
 		defer cancel()
 		err := s.lookUp(ctx, plan, name, k, ends)

@@ -130,6 +130,7 @@ func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.
 			return err
 		}
 	}
+	s.lookAt(c)
 	s.answer(c, checks, results, true)
 	return nil
 }

@@ -22,9 +22,14 @@ type part struct {
 	plan  *plan
 	key   *key // nil while the request is below the floor
 	from  purse
-	ends  int64 // of the period whose units are spent
-	asked bool  // the units are counted in key.asked
+	spend *store.Rule // under which units of the share are spent
+	ends  int64       // of the period whose units these are
+	asked bool        // the units are counted in key.asked
+	known known       // of the key, after the decision
 }
+
+// use has a check charge what the region has leased. k.mu is held.
+func (p *part) use(k *key) { p.key, p.from, p.spend, p.ends = k, fromShare, k.spend, k.ends }
 
 // call is a call that the region and home decide.
 type call struct {
@@ -85,6 +90,28 @@ func (c *call) release() {
 	calls.Put(c)
 }
 
+// begin has checks of keys whose floor was used up a moment ago begin with what the region has leased: then the floor is
+// not asked first.
+func (s *Store) begin(c *call) {
+	for n, i := range c.at {
+		p := &c.parts[i]
+		if p.plan.mode.Mode != store.RegionsLeased {
+			continue
+		}
+		k := s.keys.find(p.plan.rule.ID(), c.checks[n].Key)
+		if k == nil {
+			continue
+		}
+		k.mu.Lock()
+		if now := s.now(); k.spend != nil && now < min(k.until, k.floorTil) {
+			p.use(k)
+			p.asked, k.plan = true, p.plan
+			k.ask(c.checks[n].Cost, now)
+		}
+		k.mu.Unlock()
+	}
+}
+
 // fill gives the checks the rules by which the region decides them.
 func (c *call) fill() {
 	for n, i := range c.at {
@@ -96,13 +123,7 @@ func (c *call) fill() {
 		case fromFloor:
 			c.checks[n].Rule = p.plan.floor
 		case fromShare:
-			p.key.mu.Lock()
-			c.checks[n].Rule, p.ends = p.key.spend, p.key.ends
-			p.key.mu.Unlock()
-			if c.checks[n].Rule == nil { // another request has found that the period is over
-				p.from = fromNowhere
-				c.checks[n].Rule = p.plan.period
-			}
+			c.checks[n].Rule = p.spend
 		case fromNowhere:
 			c.checks[n].Rule = p.plan.period
 		}
@@ -177,12 +198,17 @@ func fits(checks []store.Check, results []store.Result) bool {
 	return true
 }
 
+// floorAgain is how long a floor that was used up is not asked for at most: an operator may have blocked its key, or
+// reset it.
+const floorAgain = time.Second
+
 // maxTries bounds how often a call asks the region's store. Each time something has happened in between: units were
 // leased, another request has spent them, or a period has ended.
 const maxTries = 6
 
 // takeHere decides the checks that the region decides.
 func (s *Store) takeHere(ctx context.Context, c *call) (granted bool, err error) {
+	s.begin(c)
 	for tries := 0; ; tries++ {
 		c.fill()
 		if c.lacks() {
@@ -249,15 +275,9 @@ func (s *Store) takeShadows(ctx context.Context, c *call, more bool) error {
 		if !c.checks[n].Shadow || c.results[n].Allowed || p.from != fromShare {
 			continue
 		}
-		p.key.mu.Lock()
-		rule, ends := p.key.spend, p.key.ends
-		p.key.mu.Unlock()
-		if rule == nil {
-			continue
-		}
 		again, answer := c.checks[n:n+1], make([]store.Result, 1)
-		again[0].Rule, p.ends = rule, ends
-		if s.local.Take(ctx, again, answer) == nil && answer[0].At < ends {
+		again[0].Rule = p.spend
+		if s.local.Take(ctx, again, answer) == nil && answer[0].At < p.ends {
 			c.results[n] = answer[0]
 		}
 	}
@@ -330,7 +350,7 @@ func (s *Store) findMore(ctx context.Context, c *call) (more bool, err error) {
 		if p := &c.parts[i]; p.key != nil && !c.results[n].Allowed {
 			p.key.mu.Lock()
 			if p.key.spend != nil {
-				p.from = fromShare
+				p.use(p.key)
 			}
 			p.key.mu.Unlock()
 		}
@@ -353,11 +373,15 @@ func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.plan = p.plan
+	now := s.now()
 	if !p.asked {
 		p.asked = true
-		k.ask(c.Cost, s.now())
+		k.ask(c.Cost, now)
 	}
-	if k.ends == 0 || s.now() >= k.until {
+	if p.from == fromFloor && r.RetryAfter > 0 {
+		k.floorTil = now + int64(min(r.RetryAfter, floorAgain))
+	}
+	if k.ends == 0 || now >= k.until {
 		var known int64
 		if p.from == fromFloor && !r.Cached && p.plan.rule.Algorithm.EndsAtOnce() {
 			known = r.At + r.ResetAfter.Microseconds()
@@ -369,7 +393,7 @@ func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.
 			return false, nil, err
 		}
 	}
-	if k.spend != nil && (p.from != fromShare || p.ends != k.ends || c.Rule != k.spend) {
+	if k.spend != nil && (p.from != fromShare || p.spend != k.spend) {
 		return true, nil, nil // the check was not asked with these
 	}
 	return false, s.leaseFor(p.plan, c.Key, k, max(c.Cost-k.left, 1)), nil // beside what is left
@@ -405,24 +429,43 @@ func (s *Store) lookUp(ctx context.Context, p *plan, name []byte, k *key, known 
 
 // spent notes what the region has left of its leased units, and leases more before they are used up.
 func (s *Store) spent(c *call, granted bool) {
+	now := s.now()
 	for n, i := range c.at {
 		p, r := &c.parts[i], &c.results[n]
-		if p.key == nil {
-			s.leaseAhead(p, &c.checks[n], r)
+		if p.plan.mode.Mode != store.RegionsLeased {
 			continue
 		}
 		k := p.key
+		if k == nil {
+			s.leaseAhead(p, &c.checks[n], r)
+			if k = s.keys.find(p.plan.rule.ID(), c.checks[n].Key); k == nil {
+				continue
+			}
+		}
 		k.mu.Lock()
 		if p.from == fromShare && k.ends == p.ends && r.Charged {
 			k.left = r.Remaining
 			p.plan.counts.spent.Add(c.checks[n].Cost)
-			if k.isLow(s.now(), s.trip.Load()) {
+			if k.isLow(now, s.trip.Load()) {
 				s.leaseFor(p.plan, c.checks[n].Key, k, 1)
 			}
 		}
-		if !granted && !r.Allowed && p.plan.mode.Mode == store.RegionsLeased && !k.isEmpty(s.now()) {
+		if !granted && !r.Allowed && !k.isEmpty(now) {
 			p.plan.counts.early.Add(1)
 		}
+		p.known = k.knows(now)
 		k.mu.Unlock()
+	}
+}
+
+// lookAt notes what is known of the keys of a call that only peeks.
+func (s *Store) lookAt(c *call) {
+	now := s.now()
+	for n, i := range c.at {
+		if k := s.keys.find(c.parts[i].plan.rule.ID(), c.checks[n].Key); k != nil {
+			k.mu.Lock()
+			c.parts[i].known = k.knows(now)
+			k.mu.Unlock()
+		}
 	}
 }
