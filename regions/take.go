@@ -43,6 +43,7 @@ type call struct {
 	homeResults []store.Result
 	atHome      []int
 
+	sent   int64 // when the region's store was last asked, on the process's clock
 	waited bool
 }
 
@@ -211,6 +212,7 @@ func (s *Store) takeHere(ctx context.Context, c *call) (granted bool, err error)
 	s.begin(c)
 	for tries := 0; ; tries++ {
 		c.fill()
+		c.sent = s.now()
 		if c.lacks() {
 			err = s.local.Peek(ctx, c.checks, c.results)
 		} else {
@@ -328,7 +330,7 @@ func (s *Store) findMore(ctx context.Context, c *call) (more bool, err error) {
 		if p.key == nil {
 			p.key = s.keys.get(p.plan.rule.ID(), check.Key)
 		}
-		found, pending, err := s.unitsFor(ctx, p, check, r)
+		found, pending, err := s.unitsFor(ctx, p, check, r, c.sent)
 		switch {
 		case err != nil:
 			return false, err
@@ -367,8 +369,8 @@ func (c *call) waits(l *lease) {
 }
 
 // unitsFor looks for units for one check that was denied. found says that the region has some that the check was not
-// asked with; pending is a lease that is on its way.
-func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.Result) (found bool, pending *lease, err error) {
+// asked with; pending is a lease that is on its way. The check was sent at a time on the process's clock.
+func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.Result, sent int64) (found bool, pending *lease, err error) {
 	k := p.key
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -378,8 +380,9 @@ func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.
 		p.asked = true
 		k.ask(c.Cost, now)
 	}
-	if p.from == fromFloor && r.RetryAfter > 0 {
-		k.floorTil = now + int64(min(r.RetryAfter, floorAgain))
+	if p.from == fromFloor && r.RetryAfter > 0 && !r.Cached {
+		// From when it was sent: the answer may have come late, and the next window has a floor of its own.
+		k.floorTil = sent + int64(min(r.RetryAfter, floorAgain))
 	}
 	if k.ends == 0 || now >= k.until {
 		var known int64
