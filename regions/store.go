@@ -21,7 +21,8 @@ type Store struct {
 	registry    *store.Registry // a view of the local store's
 	plans       plans
 	keys        keys
-	modes       sync.Map // of Rule.ID to store.Regions, for limits that are not leased without an overdraft
+	modes       sync.Map      // of Rule.ID to store.Regions
+	usual       store.Regions // of rules that no limiter has declared
 	leasing     chan struct{}
 	trip        atomic.Int64 // how long a question to home took lately, in nanoseconds
 	away        atomic.Int64 // since when home has not answered, on the process's clock; 0 while it does
@@ -96,7 +97,7 @@ func (s *Store) now() int64 { return int64(time.Since(s.start)) + 1 }
 // limit can't be leased, home decides it.
 func (s *Store) plan(r *store.Rule) *plan {
 	return s.plans.get(r, func() *plan {
-		var mode store.Regions
+		mode := s.usual
 		if of, ok := s.modes.Load(r.ID()); ok {
 			mode = of.(store.Regions)
 		}
