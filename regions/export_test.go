@@ -2,5 +2,5 @@ package regions
 
 import "github.com/weblimit/weblimit/core/store"
 
-// Usually has limits that no limiter has declared decided in a mode.
+// Usually has limits that say nothing decided in a mode. Before the store is used.
 func Usually(s *Store, mode store.RegionMode) { s.usual.Mode = mode }

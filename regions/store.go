@@ -22,7 +22,7 @@ type Store struct {
 	plans       plans
 	keys        keys
 	modes       sync.Map      // of Rule.ID to store.Regions
-	usual       store.Regions // of rules that no limiter has declared
+	usual       store.Regions // of limits that say nothing. Does not change.
 	leasing     chan struct{}
 	trip        atomic.Int64 // how long a question to home took lately, in nanoseconds
 	away        atomic.Int64 // since when home has not answered, on the process's clock; 0 while it does
@@ -70,17 +70,21 @@ func (s *Store) register(d store.Declaration) error {
 	if !d.On.InRegions() {
 		return nil // it is declared on the local store, and counts there alone
 	}
-	if d.Regions.Mode != store.RegionsLeased && d.Regions.Overdraft > 0 {
+	mode := d.Regions
+	if mode == (store.Regions{}) {
+		mode = s.usual
+	}
+	if mode.Mode != store.RegionsLeased && mode.Overdraft > 0 {
 		return store.AtLimit(d.Rule.Name, errors.New("an overdraft belongs to a leased limit"))
 	}
-	if d.Rule.Algorithm == store.Calendar && d.Regions.Mode != store.RegionsEach && (s.booked || d.On != s.registry) {
+	if d.Rule.Algorithm == store.Calendar && mode.Mode != store.RegionsEach && (s.booked || d.On != s.registry) {
 		return store.AtLimit(d.Rule.Name, errors.New("a book keeps the calendar limits of its store, and what regions lease it would bill twice or not at all: choose by Regions that each region has the whole limit"))
 	}
-	if _, err := newPlan(&d.Rule, d.Regions, &s.config); err != nil {
+	if _, err := newPlan(&d.Rule, mode, &s.config); err != nil {
 		return store.AtLimit(d.Rule.Name, err)
 	}
-	s.modes.Store(d.Rule.ID(), d.Regions)
-	if d.Regions.Mode == store.RegionsLeased {
+	s.modes.Store(d.Rule.ID(), mode)
+	if mode.Mode == store.RegionsLeased {
 		s.limits.counts(d.Rule.Name) // so that metrics begin at 0
 		s.memory.begin(func() { time.AfterFunc(0, s.lookOnce) })
 	}
