@@ -27,7 +27,8 @@ type key struct {
 	knowsOf  bool  // home has been asked in this period
 	emptyTil int64 // until when home is not asked, since it had nothing, on the process's clock
 
-	looking  bool     // at the period, in the background
+	looking  bool     // at the share, in the background
+	lookedAt int64    // when the region's store was last asked for the share, on the process's clock
 	open     question // to home, that was not answered
 	lease    *lease   // that is on its way, or nil
 	size     int64    // of the last lease

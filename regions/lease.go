@@ -89,21 +89,26 @@ func (k *key) end(ends int64) {
 	}
 }
 
-// setShare notes how many units the region has leased for the period. k.mu is held.
+// setShare notes how many units the region has leased for the period. They become fewer if an operator resets the key.
+// k.mu is held.
 func (k *key) setShare(p *plan, share int64) {
 	total := share + p.mode.Overdraft
-	if total <= 0 || k.spend != nil && k.spend.Burst >= total {
+	switch {
+	case k.spend != nil && k.spend.Burst == total:
+		return
+	case total <= 0:
+		k.share, k.spend, k.left = 0, nil, 0
 		return
 	}
 	rule, err := p.spend(k.ends, total)
 	if err != nil {
 		return // more units than can be counted
 	}
+	before := int64(0)
 	if k.spend != nil {
-		k.left += total - k.spend.Burst
-	} else {
-		k.left = total
+		before = k.spend.Burst
 	}
+	k.left = max(k.left+total-before, 0)
 	k.share, k.spend = share, rule
 }
 
@@ -185,23 +190,34 @@ func (s *Store) leaseAhead(p *part, c *store.Check, r *store.Result) {
 		s.leaseFor(p.plan, c.Key, k, 1)
 		return
 	}
+	plan := p.plan // of the call, which is used again
+	s.lookLater(plan, c.Key, k, r.At+r.ResetAfter.Microseconds(), func(name []byte) {
+		if k.spend == nil {
+			s.leaseFor(plan, name, k, 1)
+		}
+	})
+}
+
+// lookLater looks at the share of a key in the background, and then calls then, which holds k.mu, if the region's store has
+// answered. ends is when the period ends, or 0 if that is to be asked, too. k.mu is held.
+func (s *Store) lookLater(p *plan, name []byte, k *key, ends int64, then func(name []byte)) {
 	select {
 	case s.leasing <- struct{}{}:
 	default:
 		return
 	}
-	k.looking, k.plan = true, p.plan
-	plan, name, ends := p.plan, append([]byte(nil), c.Key...), r.At+r.ResetAfter.Microseconds()
+	k.looking, k.plan = true, p
+	name = append([]byte(nil), name...)
 	go func() {
 		defer func() { <-s.leasing }()
 		ctx, cancel := context.WithTimeout(context.Background(), s.config.HomeTimeout)
 		defer cancel()
-		err := s.lookUp(ctx, plan, name, k, ends)
+		err := s.lookUp(ctx, p, name, k, ends)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.looking = false
-		if err == nil && k.spend == nil {
-			s.leaseFor(plan, name, k, 1)
+		if err == nil {
+			then(name)
 		}
 	}()
 }
@@ -331,7 +347,7 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 	case granted:
 		l.granted = true
 		k.pool, k.poolAt, k.knowsOf, k.size = result.Remaining, now, true, units
-		k.setShare(p, share)
+		k.setShare(p, max(share, k.share)) // answers can come in another order
 		s.watch()
 		if span := s.horizonOf(p, k); !all && result.Remaining < k.refill(p, span) {
 			k.emptyTil = now + span // until some have come together again

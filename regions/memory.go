@@ -106,7 +106,9 @@ func (s *Store) watch() {
 // look looks at the mark, and goes on with it while there are shares.
 func (s *Store) look() {
 	if s.keys.expire(s.now()) == 0 && !s.isAway() {
-		s.memory.watching.Store(false)
+		if s.memory.watching.Store(false); s.keys.len() > 0 { // another one has come meanwhile
+			s.watch()
+		}
 		return
 	}
 	s.lookOnce()

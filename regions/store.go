@@ -180,8 +180,9 @@ func (s *Store) Renew(ctx context.Context, checks []store.Check, results []store
 	}, func(p *plan, _ *store.Check, _ *store.Result) (store.Store, *store.Rule) { return s.local, p.floor })
 }
 
-// Reset implements [store.Store]. The region forgets what it has used, and home what all regions have leased. What
-// other regions have leased they can still spend.
+// Reset implements [store.Store]. The region forgets what it has used, and home what it has leased to this region. What
+// other regions have leased they can still spend, and tell home of it when they lease more. Other processes of the region
+// see the reset within a second.
 func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 	local, home := s.recordsOf(checks)
 	return errors.Join(s.local.Reset(ctx, local), s.home.Reset(ctx, home))

@@ -108,6 +108,9 @@ func (s *Store) begin(c *call) {
 			p.use(k)
 			p.asked, k.plan = true, p.plan
 			k.ask(c.checks[n].Cost, now)
+			if !k.looking && now-k.lookedAt > int64(lookEvery) { // an operator may have reset the key
+				s.lookLater(p.plan, c.checks[n].Key, k, k.ends, func([]byte) {})
+			}
 		}
 		k.mu.Unlock()
 	}
@@ -425,6 +428,7 @@ func (s *Store) lookUp(ctx context.Context, p *plan, name []byte, k *key, known 
 	at = answer[0].At
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.lookedAt = sent
 	k.begin(ends, sent+max(ends-at, 0)*int64(time.Microsecond))
 	k.setShare(p, unlimited-answer[0].Remaining)
 	return nil

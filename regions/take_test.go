@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/regions"
 )
 
 // takeOne asks the store of a region for units of a rule.
@@ -106,6 +107,34 @@ func TestWhatIsGivenBackIsTheRegions(t *testing.T) {
 		checks, results := []core.Check{{Key: []byte("client"), Rule: &rule, Cost: 40}}, []core.Result{r}
 		must.OK(t, w.regions[0].Refund(t.Context(), checks, results))
 		check.Equal(t, "granted of what came back", ask(t, l, 100), 40)
+		settle()
+	})
+}
+
+// A key that an operator resets begins anew: its region and home have forgotten what it used, and another process of the
+// region sees it within a second. What another region has leased stays used.
+func TestAResetBeginsAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, time.Millisecond)
+		limit := core.PerDay(900).FixedWindow().By(keyfuncs.Everyone()).Named("daily")
+		twin := must.Get(regions.New(w.locals[0], w.links[0], regions.Config{Region: "r0", Regions: 3}))(t)
+		limiters := w.limiters(t, limit)
+		other := must.Get(core.New(core.Config{Store: twin, Limits: []core.Limit{limit}, Timeout: time.Second}))(t)
+		check.Equal(t, "granted by one process", ask(t, limiters[0], 300), 300)
+		check.Equal(t, "granted by another one", ask(t, other, 300), 300)
+		check.Equal(t, "granted by another region", ask(t, limiters[1], 100), 100)
+		must.OK(t, limiters[0].Reset(t.Context(), "client"))
+		for range 50 { // the other one goes on, and hears of it
+			ask(t, other, 1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		granted := ask(t, limiters[0], 900) + 50
+		time.Sleep(20 * time.Second)
+		granted += ask(t, limiters[0], 900) + ask(t, other, 900)
+		if granted < 900-100-30 || granted > 900 {
+			t.Errorf("granted %d after the reset, of 900 less what another region has", granted)
+		}
 		settle()
 	})
 }
