@@ -1,6 +1,7 @@
 package regions
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"math"
@@ -411,6 +412,7 @@ func (s *Store) ask(ctx context.Context, p *plan, name []byte, k *key, units, co
 			return *r, 0, s.read(ctx, &answer[1]), nil
 		}
 		checks[0].Cost = max(cost, min(r.Remaining/2, checks[0].Cost-1))
+		k.asksFor(q.once, checks[0].Cost)
 	}
 }
 
@@ -422,6 +424,15 @@ func (k *key) question(units, cost, now int64) question {
 		k.open = question{[]byte(rand.Text()), units, now}
 	}
 	return k.open
+}
+
+// asksFor notes that a question is now one for fewer units. If it is repeated later, no more than these may be counted.
+func (k *key) asksFor(once []byte, units int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if bytes.Equal(k.open.once, once) {
+		k.open.units = units
+	}
 }
 
 // answered notes that the question was answered.
