@@ -370,14 +370,12 @@ func (s *scenario) explain(t *testing.T, pool *pgxpool.Pool, records []*record, 
 		return
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d differences; repeat with: %s\n%s\n", len(wrong), command, strings.Join(s.events, "\n"))
+	fmt.Fprintf(&b, "%d differences; repeat with: %s\n", len(wrong), command)
 	slices.SortFunc(wrong, func(x, y difference) int { return cmp.Compare(x.tenant, y.tenant) })
-	for n, d := range wrong {
+	for _, d := range wrong[:min(len(wrong), 10)] {
 		fmt.Fprintf(&b, "%s %s: the ledger has %d: %s\n", []string{planName, otherName}[d.limit], tenant(d.tenant), d.ledger, d.why)
-		if n >= 10 {
-			continue
-		}
 	}
+	fmt.Fprintln(&b, strings.Join(s.events, "\n"))
 	// The whole story of the one with the fewest operations.
 	count := make(map[accountID]int)
 	for _, r := range records {

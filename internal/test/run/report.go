@@ -178,7 +178,7 @@ func short(importPath string) string {
 	return importPath
 }
 
-// shown returns as many lines as are shown of one test: the first of a crash, else the last.
+// shown returns as many lines as are shown of one test: the first of a crash, else the first and the last ones.
 func shown(lines []string) string {
 	if len(lines) == 0 {
 		return ""
@@ -186,7 +186,8 @@ func shown(lines []string) string {
 	if i := crash(lines); i >= 0 {
 		lines = lines[i:min(i+linesPerFailure, len(lines))]
 	} else if over := len(lines) - linesPerFailure; over > 0 {
-		lines = append([]string{fmt.Sprintf("(%d lines before)\n", over)}, lines[over:]...)
+		first := linesPerFailure / 3 // some tests say what is wrong first, and then all that they know
+		lines = slices.Concat(lines[:first], []string{fmt.Sprintf("(%d lines between)\n", over)}, lines[first+over:])
 	}
 	text := strings.TrimRight(strings.Join(lines, ""), "\n")
 	return "    " + strings.ReplaceAll(text, "\n", "\n    ") + "\n"
