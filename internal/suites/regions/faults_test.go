@@ -70,6 +70,16 @@ var faults = []fault{
 		w.loses(r, 0, func() { r.server.Restart(w.t) })
 		return nothing, nil
 	}},
+	{name: "the Redis of a region stands still where windows end", harms: "a region", lasts: 1, begin: func(w *world) (func(), []*region) {
+		r := w.away()
+		for range 3 {
+			w.beforeEdge(100 * time.Millisecond) // requests that it has been sent it decides in the next window
+			r.server.Freeze(w.t)
+			time.Sleep(200 * time.Millisecond)
+			r.server.Thaw(w.t)
+		}
+		return nothing, nil
+	}},
 	{name: "processes are killed", harms: "processes", lasts: 2, begin: func(w *world) (func(), []*region) {
 		for _, r := range w.regions {
 			w.replace(r.processes[0], true)
@@ -124,6 +134,12 @@ var faults = []fault{
 			}
 		}, nil
 	}},
+}
+
+// beforeEdge returns some time before the present window ends, or the next one.
+func (w *world) beforeEdge(d time.Duration) {
+	next := time.Now().Add(d).Truncate(w.order.Window).Add(w.order.Window)
+	time.Sleep(time.Until(next.Add(-d))) // nothing happens when a window ends
 }
 
 // delays sets how long answers from home take.

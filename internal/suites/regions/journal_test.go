@@ -13,6 +13,7 @@ import (
 //	d limit key cost outcome asked answered at   a decision
 //	a operation limit key units asked            units are asked of home
 //	b operation charged answered at              home has answered
+//	r limit key units charged at answered        units of a lease are given back
 //	s at ...                                     regional.Counts, in JSON
 type journal struct {
 	file *os.File
@@ -59,6 +60,17 @@ type lease struct {
 	asked, answered int64 // answered is 0 if no answer came
 	charged         bool
 	at              int64 // by home's clock
+}
+
+// refund is units that a process has given back to home.
+type refund struct {
+	in       *process
+	limit    limit
+	key      int
+	units    int64
+	charged  bool  // as the answer said
+	at       int64 // when they were charged, as the answer said
+	answered int64
 }
 
 // read takes what has been added to the journal since it was last read.
@@ -120,6 +132,11 @@ func (p *process) parse(line string) error {
 			p.leases = append(p.leases, *l)
 		}
 		return nil
+	case 'r':
+		r := refund{in: p}
+		_, err := fmt.Sscanf(line, "r %d %d %d %t %d %d", &r.limit, &r.key, &r.units, &r.charged, &r.at, &r.answered)
+		p.refunds = append(p.refunds, r)
+		return err
 	case 's':
 		return p.noteStats([]byte(line[2:]))
 	}

@@ -49,6 +49,9 @@ func (w *world) windows(since int64) map[place]*sum {
 			case unknown:
 				s.unknown[p.region] += d.cost
 			case denied:
+				if begins, _ := w.order.span(of.limit, of.window); d.asked/1000 < begins {
+					break
+				}
 				if least := s.least[p.region]; least == nil || d.cost < least.cost {
 					s.least[p.region] = d
 				}
@@ -112,10 +115,11 @@ func (w *world) judgeMost(of place, s *sum) {
 		more += again
 		why = append(why, fmt.Sprintf("%d since data was lost", again))
 	}
-	for _, r := range w.rolled { // floors are rounded otherwise
+	for _, r := range w.rolled { // floors were larger before, and are rounded otherwise
 		if r[1]/1000 >= begins && r[0]/1000 < ends {
-			more += int64(w.order.Regions)
-			why = append(why, "some by rounding")
+			again := w.order.floor(of.limit, w.order.Regions) + int64(w.order.Regions)
+			more += again
+			why = append(why, fmt.Sprintf("%d since the number of regions has changed", again))
 		}
 	}
 	for _, j := range w.jumps {
@@ -126,7 +130,7 @@ func (w *world) judgeMost(of place, s *sum) {
 		}
 	}
 	if got := total(s.granted); got > quota+more {
-		w.fail(w.name(of), "granted %d units, %s; the quota is %d, and %d more are possible (%s)", got, perRegion(s.granted), quota, more, strings.Join(why, ", "))
+		w.fail(w.name(of), "granted %d units, %s; the quota is %d, and %d more are possible (%s); home has leased%s\nand granted were%s", got, perRegion(s.granted), quota, more, strings.Join(why, ", "), w.leases(of), w.grantsOf(of))
 	}
 }
 
@@ -143,6 +147,40 @@ func perRegion(units map[*region]int64) string {
 		texts[i] = fmt.Sprintf("%v %d", r, units[r])
 	}
 	return strings.Join(texts, ", ")
+}
+
+// leases returns what home has leased in a window, or a moment before or after it, in words.
+func (w *world) leases(of place) string {
+	var text strings.Builder
+	for _, p := range w.processes {
+		for i := range p.leases {
+			l := &p.leases[i]
+			if window := w.order.window(of.limit, l.at); l.limit == of.limit && l.key == of.key && window >= of.window-1 && window <= of.window+1 {
+				fmt.Fprintf(&text, "\n  %d to %s, asked at %s, answered at %s, as of %s", l.units, p.name, clock(l.asked), clock(l.answered), clock(1000*l.at))
+			}
+		}
+	}
+	for _, p := range w.processes {
+		for _, r := range p.refunds {
+			if window := w.order.window(of.limit, r.answered/1000); r.limit == of.limit && r.key == of.key && window >= of.window-1 && window <= of.window+1 {
+				fmt.Fprintf(&text, "\n  and got %d from %s at %s, charged %t as of %s", r.units, p.name, clock(r.answered), r.charged, clock(1000*r.at))
+			}
+		}
+	}
+	return text.String()
+}
+
+// grantsOf returns what was granted in a window, in words.
+func (w *world) grantsOf(of place) string {
+	var text strings.Builder
+	for _, p := range w.processes {
+		for i := range p.decisions {
+			if d := &p.decisions[i]; d.limit == of.limit && d.key == of.key && d.outcome == granted && w.order.window(of.limit, d.at) == of.window {
+				fmt.Fprintf(&text, "\n  %d by %s, asked at %s, answered at %s, as of %s", d.cost, p.name, clock(d.asked), clock(d.answered), clock(1000*d.at))
+			}
+		}
+	}
+	return text.String()
 }
 
 // leased returns how many units home has leased to a region, or to all if it is nil, in a window, between two times.
@@ -180,22 +218,28 @@ func (w *world) grantedBefore(of place, j *jump) (units int64) {
 	return units + w.leased(next, j.region, 0, j.at)
 }
 
-// judgeLeast checks that a region has denied only when its floor was used up. It knows that of windows that begin empty,
-// where nobody was killed between charging and answering.
+// judgeLeast checks that a region has denied no request while most of its floor was free. It knows that of windows that
+// begin empty, where no clock was set.
+//
+// A process that was denied a large request by the floor does not ask it for smaller ones for a second, so the highest cost may
+// be left. Requests that were asked for before the window are not counted: they had the floor of the one before.
 func (w *world) judgeLeast(of place, s *sum) {
 	w.t.Helper()
 	if of.limit == sliding {
 		return
 	}
 	for r, d := range s.least {
-		floor := w.order.floor(of.limit, w.order.Regions)
+		if w.turned(r) {
+			continue
+		}
+		free := w.order.floor(of.limit, w.order.Regions) - w.order.MaxCost
 		for _, p := range w.processes { // those may have charged what nobody was told of
 			if p.region == r && p.killed {
-				floor -= int64(w.order.Goroutines) * w.order.MaxCost
+				free -= int64(w.order.Goroutines) * w.order.MaxCost
 			}
 		}
-		if got := s.granted[r] + s.unknown[r]; got+d.cost <= floor && !w.turned(r) {
-			w.fail(w.name(of), "%v has denied %d units, and granted only %d of its floor of %d; granted %s; process %s asked at %s and was answered at %s, as of %s", r, d.cost, got, floor,
+		if got := s.granted[r] + s.unknown[r]; got <= free {
+			w.fail(w.name(of), "%v has denied %d units, and granted only %d, less than its floor; granted %s; process %s asked at %s and was answered at %s, as of %s", r, d.cost, got,
 				perRegion(s.granted), d.in.name, clock(d.asked), clock(d.answered), clock(1000*d.at))
 		}
 	}

@@ -66,6 +66,15 @@ func (h *home) Take(ctx context.Context, checks []store.Check, results []store.R
 	return err
 }
 
+// Refund notes the units of a lease that are given back.
+func (h *home) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
+	c, r := &checks[0], results[0]
+	err := h.Store.Refund(ctx, checks, results)
+	name, _, _ := strings.Cut(c.Rule.Name, "/")
+	h.journal.line("r %d %s %d %t %d %d", slices.Index(limitNames, name), c.Key[1:], c.Cost, r.Charged, r.At, time.Now().UnixNano())
+	return err
+}
+
 // worker is a process that decides until it is told to end.
 type worker struct {
 	order

@@ -33,6 +33,7 @@ type process struct {
 	rest      []byte // of the journal, without an end of line
 	decisions []decision
 	leases    []lease           // that home has charged
+	refunds   []refund          // of leases
 	asked     map[string]*lease // by operation
 	stats     []stats
 }
@@ -126,7 +127,7 @@ func newWorld(t *testing.T, seed uint64, n needs) *world {
 	t.Helper()
 	w := &world{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), told: make(map[string]bool)}
 	w.order = order{
-		numbers: numbers{Window: time.Second, Quota: 105, DayEnds: time.Now().Add(6 * time.Second).Unix(), Floor: 30, Overdraft: 6},
+		numbers: numbers{Window: time.Second, Quota: 120, DayEnds: time.Now().Add(6 * time.Second).Unix(), Floor: 45, Overdraft: 6},
 		Regions: max(regionsOf, n.most), Goroutines: 6, Pause: 150 * time.Millisecond, Timeout: 500 * time.Millisecond, MaxCost: 15,
 	}
 	if n.apart {
