@@ -36,7 +36,7 @@ func (a *app) redisServer(flag, text string) (redisclient.Server, error) {
 		}
 	}
 	if s.User != "" && s.Password == "" {
-		return s, usageError{redisclient.ErrNoPassword}
+		return s, usageError{a.redis.NoPassword()}
 	}
 	u := *s.URL
 	u.User = nil // it is shown to people

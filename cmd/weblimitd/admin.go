@@ -130,6 +130,7 @@ type statusJSON struct {
 	Loaded    string                  `json:"loaded"`
 	Policy    *policyJSON             `json:"policy,omitempty"`
 	Store     storeJSON               `json:"store"`
+	Region    *regionJSON             `json:"region,omitempty"`
 	Listeners map[string]listenerJSON `json:"listeners"`
 	Parts     map[string]any          `json:"parts,omitempty"`
 	Settings  map[string]settingJSON  `json:"settings"`
@@ -170,6 +171,7 @@ func (s *daemon) status() *statusJSON {
 	answer := &statusJSON{
 		Version: core.Version(), Go: runtime.Version(), Status: word, Ready: ready, Since: s.health.began, Instance: s.instance, Loaded: s.loaded(),
 		Store:     storeJSON{s.backend.kind, !out, since},
+		Region:    s.backend.regionStatus(),
 		Listeners: map[string]listenerJSON{}, Parts: map[string]any{}, Settings: map[string]settingJSON{},
 	}
 	if s.policies != nil {

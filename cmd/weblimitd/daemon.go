@@ -99,7 +99,7 @@ func (o *options) validate() error {
 		}
 		return errors.New("nothing to decide by: set --policy to a policy file (docs/service/policy.md), or --envoy-config")
 	}
-	if err := errors.Join(o.validateEnvoy(), o.set.Needless()); err != nil {
+	if err := errors.Join(o.validateEnvoy(), o.set.Needless(), o.regionOptions.validate()); err != nil {
 		return err
 	}
 	if o.listen.IsOff() && o.grpcListen.IsOff() {
@@ -119,7 +119,9 @@ func (o *options) validate() error {
 // observeAndMount makes the policies, what observes them, and the parts that callers ask.
 func (s *daemon) observeAndMount(ctx context.Context, who *operators) (err error) {
 	o := s.options
-	s.backend.store.Registry().Watch(s.health.note)
+	if s.backend.region == nil {
+		s.backend.store.Registry().Watch(s.health.note)
+	} // else an outage may be that of home, for limits that are decided there: the region's own store is known by its answers to pings
 	s.heavy = top.New(top.Config{Exchange: s.backend.exchange, Instance: s.instance})
 	defer func() {
 		if err != nil {

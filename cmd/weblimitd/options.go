@@ -18,6 +18,7 @@ type options struct {
 	policyOptions
 	listenOptions
 	storeOptions
+	regionOptions
 	callerOptions
 	serviceOptions
 	gatewayOptions
@@ -37,6 +38,7 @@ func newOptions() *options {
 	o.policyOptions.add(policy)
 	o.listenOptions.add(o.set.Group("Listeners: host:port, unix:/path, systemd:NAME or off"))
 	o.storeOptions.add(o.set.Group("Store: memory unless one is named"), o.set)
+	o.regionOptions.add(o.set.Group("Regions, around a home Redis"))
 	callers := o.set.Group("Callers")
 	o.callerOptions.add(callers)
 	o.serviceOptions.add(callers)

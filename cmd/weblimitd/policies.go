@@ -28,7 +28,7 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 	if o.policy == "" {
 		return nil, nil
 	}
-	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), EndMark: bool(o.endMark), Logger: s.log, Validate: s.warnOfGateways}
+	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), EndMark: bool(o.endMark), Logger: s.log, Validate: s.validatePolicy}
 	switch source, err := s.backend.published("policy", string(o.policy)); {
 	case err != nil:
 		return nil, err
@@ -38,11 +38,19 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 	return policy.Load(string(o.policy), options)
 }
 
+// validatePolicy refuses a policy that the store can't count, and logs whether gateways can't ask it.
+func (s *daemon) validatePolicy(name string, limits []core.Limit) error {
+	if err := s.backend.takes(limits); err != nil {
+		return err
+	}
+	s.warnOfGateways(name, limits)
+	return nil
+}
+
 // warnOfGateways logs whether gateways can't ask a policy. It is no error: callers of the JSON API can.
-func (s *daemon) warnOfGateways(name string, limits []core.Limit) error {
+func (s *daemon) warnOfGateways(name string, limits []core.Limit) {
 	if err := gateway.Validate(name, limits); err != nil {
 		s.log.Warn("weblimitd: gateways get an error for this policy; callers of the JSON API may use it",
 			"policy", name, "error", store.Reason(err))
 	}
-	return nil
 }

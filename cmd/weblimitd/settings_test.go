@@ -43,6 +43,10 @@ func valid(t *testing.T) map[string]string {
 		"redis-password-file": text, "redis-sentinel-user": "s", "redis-sentinel-password-file": text,
 		"redis-cacert": pem.ca, "redis-cert": pem.cert, "redis-key": pem.key, "redis-pool-size": "7", "prefix": "p:",
 		"postgres": "postgres://127.0.0.1:1/x", "postgres-schema": "limits", "postgres-password-file": text, "replicas": "3",
+		"region": "eu", "regions": "3", "region-floor": "20", "home-timeout": "1s",
+		"home-redis": "redis://127.0.0.1:1", "home-redis-cluster": "true", "home-redis-sentinel-master": "main", "home-redis-user": "app",
+		"home-redis-password-file": text, "home-redis-sentinel-user": "s", "home-redis-sentinel-password-file": text,
+		"home-redis-cacert": pem.ca, "home-redis-cert": pem.cert, "home-redis-key": pem.key, "home-redis-pool-size": "7", "home-prefix": "p:",
 		"tokens-file": text, "tls-cert": pem.cert, "tls-key": pem.key, "tls-client-ca": pem.ca, "tls-client-names": "a,b",
 		"admin-users-file": users, "admin-hosts": "limits.example.com", "admin-tls-cert": pem.cert, "admin-tls-key": pem.key,
 		"admin-tls-client-ca": pem.ca, "admin-tls-client-names": "a,b", "pprof": "true",
@@ -57,6 +61,9 @@ func valid(t *testing.T) map[string]string {
 	}
 }
 
+// ofRegion are the settings of each region.
+var ofRegion = slices.Clip([]string{"region", "regions", "redis", "home-redis"})
+
 // needs are the settings that another one needs beside it.
 var needs = map[string][]string{
 	"grpc-listen": {"envoy-config"}, "envoy-limit-header": {"envoy-limit-headers"}, "envoy-remaining-header": {"envoy-limit-headers"}, "envoy-reset-header": {"envoy-limit-headers"},
@@ -64,6 +71,11 @@ var needs = map[string][]string{
 	"redis-pool-size": {"redis"}, "prefix": {"redis"}, "replicas": {"redis"},
 	"postgres-schema": {"postgres"}, "postgres-password-file": {"postgres"}, "redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
 	"redis-cacert": {"redis!"}, "redis-cert": {"redis!", "redis-key"}, "redis-key": {"redis!", "redis-cert"},
+	"region": ofRegion, "regions": ofRegion, "region-floor": ofRegion, "home-timeout": ofRegion, "home-redis": ofRegion, "home-redis-cluster": ofRegion,
+	"home-redis-sentinel-master": ofRegion, "home-redis-user": append(ofRegion, "home-redis-password-file"), "home-redis-password-file": ofRegion,
+	"home-redis-sentinel-user": append(ofRegion, "home-redis-sentinel-master"), "home-redis-sentinel-password-file": append(ofRegion, "home-redis-sentinel-master"),
+	"home-redis-cacert": append(ofRegion, "home-redis!"), "home-redis-cert": append(ofRegion, "home-redis!", "home-redis-key"), "home-redis-key": append(ofRegion, "home-redis!", "home-redis-cert"),
+	"home-redis-pool-size": ofRegion, "home-prefix": ofRegion,
 	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},
 	"tls-client-names": {"tls-client-ca", "tls-cert", "tls-key"},
 	"admin-tls-cert":   {"admin-tls-key"}, "admin-tls-key": {"admin-tls-cert"}, "admin-tls-client-ca": {"admin-tls-cert", "admin-tls-key"},
@@ -91,8 +103,8 @@ func TestEverySettingByFlagEnvironmentAndFile(t *testing.T) {
 				needed = append(slices.Clone(needed), "envoy-config")
 			}
 			for _, other := range needed {
-				if other == "redis!" {
-					all["redis"] = "rediss://127.0.0.1:1"
+				if url, secured := strings.CutSuffix(other, "!"); secured {
+					all[url] = "rediss://127.0.0.1:1"
 				} else {
 					all[other] = values[other]
 				}
@@ -186,6 +198,16 @@ func TestWrongSettings(t *testing.T) {
 		"nobody can ask":                 {nil, []string{"--policy", policy, "--listen", "off"}, []string{"nobody could ask"}},
 		"a socket for everybody":         {nil, []string{"--policy", policy, "--socket-mode", "0666"}, []string{"would let everybody on this machine in"}},
 		"a Redis of another kind":        {nil, []string{"--policy", policy, "--redis", "localhost:6379"}, []string{"--redis must begin with redis:// or rediss:// or unix://"}},
+		"a region that is alone":         {nil, []string{"--policy", policy, "--region", "eu"}, []string{"--region does nothing without --home-redis", "--region does nothing without --redis or --postgres", "--region needs --regions, the number of regions"}},
+		"a home without a region":        {nil, []string{"--policy", policy, "--redis", "redis://a", "--home-redis", "redis://b"}, []string{"--home-redis does nothing without --region"}},
+		"regions without their name":     {[]string{"WEBLIMIT_HOME_REDIS_PASSWORD=secret"}, []string{"--policy", policy, "--regions", "3", "--region-floor", "20", "--home-timeout", "1s"}, []string{"--regions does nothing without --region", "--region-floor does nothing without --region", "--home-timeout does nothing without --region", "WEBLIMIT_HOME_REDIS_PASSWORD does nothing without --home-redis"}},
+		"a region with a blank":          {nil, []string{"--policy", policy, "--redis", "redis://a", "--home-redis", "redis://b", "--regions", "2", "--region", "e u"}, []string{`--region: "e u" must have 1 to 64 letters, digits and . _ -`}},
+		"one region of one":              {nil, []string{"--policy", policy, "--redis", "redis://a", "--home-redis", "redis://b", "--regions", "1", "--region", "eu"}, []string{`--regions: "1" must be a number from 2 to 64`}},
+		"a home of another kind":         {nil, []string{"--policy", policy, "--redis", "redis://a", "--home-redis", "b:6379", "--regions", "2", "--region", "eu"}, []string{"--home-redis must begin with redis://"}},
+		"a home without a password":      {nil, []string{"--policy", policy, "--redis", "redis://a", "--home-redis", "redis://app@b", "--regions", "2", "--region", "eu"}, []string{"--home-redis-user: there is a user and no password: set WEBLIMIT_HOME_REDIS_PASSWORD or --home-redis-password-file"}},
+		"a home of two kinds":            {nil, []string{"--policy", policy, "--redis", "redis://a", "--home-redis", "redis://b", "--home-redis-cluster", "--home-redis-sentinel-master", "m", "--regions", "2", "--region", "eu"}, []string{"--home-redis-cluster and --home-redis-sentinel-master exclude each other"}},
+		"regions in one":                 {nil, []string{"--policy", write(t, "limits.yaml", "policies: {api: {limits: {a: {limit: 5/minute, by: ip, regions: home}}}}")}, []string{`limit "a": Regions and Overdraft are for a store of several regions`}},
+		"what can't be leased":           {nil, []string{"--policy", write(t, "limits.yaml", "policies: {api: {limits: {a: {limit: 5/minute log, by: ip}}}}"), "--redis", "redis://a", "--home-redis", "redis://b", "--regions", "2", "--region", "eu"}, []string{`limit "a": a sliding log can't be leased to regions: choose by Regions whether each region has the whole limit or home decides`}},
 		"two stores":                     {nil, []string{"--policy", policy, "--redis", "redis://a", "--postgres", "postgres://b/c"}, []string{"--redis and --postgres exclude each other"}},
 		"a cluster with Sentinels":       {nil, []string{"--policy", policy, "--redis", "redis://a", "--redis-cluster", "--redis-sentinel-master", "m"}, []string{"exclude each other"}},
 		"a user without a password":      {nil, []string{"--policy", policy, "--redis", "redis://app@a"}, []string{"there is a user and no password"}},

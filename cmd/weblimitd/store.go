@@ -33,6 +33,8 @@ type backend struct {
 	postgres *pgxpool.Pool                   // nil for others
 	ping     func(ctx context.Context) error // nil if nothing can be away
 	close    func()
+
+	region *regionOptions // nil if the limits are of one region
 }
 
 // storeOptions are the settings of the store.
@@ -64,6 +66,19 @@ const redisTimeout = 3 * time.Second
 
 // openBackend returns the store. It does not connect to Redis: the service starts while that is away.
 func (o *options) openBackend(ctx context.Context) (*backend, error) {
+	b, err := o.openOwn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.openRegion(b); err != nil {
+		b.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// openOwn returns the store of the service itself, or of its region.
+func (o *options) openOwn(ctx context.Context) (*backend, error) {
 	switch {
 	case o.redis.URL != "" && o.postgres.URL != "":
 		return nil, errors.New("--redis and --postgres exclude each other")
@@ -81,7 +96,7 @@ func (o *options) openRedis() (*backend, error) {
 		return nil, err
 	}
 	if server.User != "" && server.Password == "" {
-		return nil, redisclient.ErrNoPassword
+		return nil, o.redis.NoPassword()
 	}
 	server.Timeout, server.PoolSize = redisTimeout, o.redisPool.N
 	redis.SetLogger(quiet{})
