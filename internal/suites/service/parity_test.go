@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/regions"
 	"github.com/weblimit/weblimit/service"
 	"github.com/weblimit/weblimit/service/client"
 )
@@ -254,8 +255,10 @@ var decoratorCases = map[string]core.Limit{
 	"OnMissingKey":  core.PerHour(3).By(sameKey).OnMissingKey(core.DenyRequest),
 	"OnOutage":      core.PerHour(3).By(sameKey).OnOutage(core.Deny),
 	"OncePer":       core.PerHour(3).By(sameKey).OncePer(keyfuncs.Header("X-Said"), time.Hour),
+	"Overdraft":     core.PerHour(3).Overdraft(0).By(sameKey), // a larger one is for regions that lease, by clocks of their own
 	"Penalty":       core.PerHour(2).By(sameKey).Penalty(core.Block{After: 2, Within: time.Hour, For: 45 * time.Minute}),
 	"RefundOn":      core.PerHour(3).By(sameKey).RefundOn(core.Failures),
+	"Regions":       core.PerHour(3).Regions(core.InEachRegion).By(sameKey),
 	"Repeats":       core.PerHour(3).By(sameKey).OncePer(keyfuncs.Header("X-Said"), time.Hour).Repeats(1),
 	"Scale":         core.PerHour(6).By(sameKey).Scale(func(context.Context) float64 { return 0.5 }),
 	"Shadow":        core.PerHour(2).By(sameKey).Shadow(),
@@ -328,7 +331,13 @@ func TestTheDecoratorsMeanTheSameByTheClientAndOverHTTP(t *testing.T) {
 			if name != "Named" {
 				of = of.Named("limit")
 			}
-			shown := playedTheSame(t, inCode{"api": {of}}, decoratorSteps(strings.HasPrefix(name, "Estimate")))
+			on := func(memory core.Store) core.Store { return memory }
+			if name == "Regions" {
+				on = func(memory core.Store) core.Store {
+					return must.Get(regions.New(memory, core.NewMemory(), regions.Config{Region: "eu", Regions: 2}))(t)
+				}
+			}
+			shown := playedTheSameOn(t, on, inCode{"api": {of}}, decoratorSteps(strings.HasPrefix(name, "Estimate")))
 			if all := strings.Join(shown, "\n"); !strings.Contains(all, "429;") && name != "Shadow" && name != "SlowDown" && name != "Soft" && name != "WarnAt" && name != "When" && name != "Lease" {
 				t.Errorf("nothing was denied:\n%s", all)
 			}

@@ -142,9 +142,15 @@ func TestTheSameAnswersHereAndThere(t *testing.T) {
 // playedTheSame plays a table in each way to ask, and returns what it showed in the process. The others showed the same.
 func playedTheSame(t *testing.T, set core.Policies, steps []step) []string {
 	t.Helper()
-	want := playedBy(t, inProcess, set, steps)
+	return playedTheSameOn(t, func(memory core.Store) core.Store { return memory }, set, steps)
+}
+
+// playedTheSameOn is playedTheSame on a store over the one in memory.
+func playedTheSameOn(t *testing.T, on func(memory core.Store) core.Store, set core.Policies, steps []step) []string {
+	t.Helper()
+	want := playedBy(t, inProcess, on, set, steps)
 	for name, way := range map[string]func(*testing.T, *stage){"the client": byClient, "HTTP": byHTTP} {
-		got := playedBy(t, way, set, steps) // which ends the test if a step can't be played
+		got := playedBy(t, way, on, set, steps) // which ends the test if a step can't be played
 		for i := range want {
 			if got[i] != want[i] {
 				t.Errorf("%s, step %d, %s:\n got %s\nwant %s", name, i, steps[i].what, got[i], want[i])
@@ -340,15 +346,15 @@ func postJSON(t *testing.T, url string, body, to any) {
 }
 
 // playedBy plays the table by one way to ask, and returns what each step showed.
-func playedBy(t *testing.T, way func(*testing.T, *stage), set core.Policies, steps []step) (shown []string) {
+func playedBy(t *testing.T, way func(*testing.T, *stage), on func(core.Store) core.Store, set core.Policies, steps []step) (shown []string) {
 	t.Helper()
 	now := time.Date(2026, time.March, 2, 10, 0, 1, 0, time.UTC).UnixMicro()
 	memory := core.NewMemory()
 	testclock.Set(memory, func() int64 { return now })
-	s := &stage{store: memory, set: set}
+	s := &stage{store: on(memory), set: set}
 	way(t, s)
-	peekers := []*core.Limiter{must.Get(set.Limiter(core.Config{Store: memory}, "api"))(t)}
-	if jobs, err := set.Limiter(core.Config{Store: memory}, "jobs"); err == nil {
+	peekers := []*core.Limiter{must.Get(set.Limiter(core.Config{Store: s.store}, "api"))(t)}
+	if jobs, err := set.Limiter(core.Config{Store: s.store}, "jobs"); err == nil {
 		peekers = append(peekers, jobs)
 	}
 	var open sync.WaitGroup
