@@ -37,7 +37,7 @@ const keysPerLimit = 3
 
 // bucketWindows is the window of the token bucket, in those of the others: it fills in that time, and a lease lasts for
 // a quarter of it.
-const bucketWindows = 4
+const bucketWindows = 2
 
 // days is the quota of a calendar day, in those of a window: a run sees two days.
 const days = 6
