@@ -74,7 +74,7 @@ func (k *key) knows(now int64) (all known) {
 	}
 	all = known{left: k.left, pool: k.pool, ofHome: k.knowsOf, until: k.until - now}
 	if k.isEmpty(now) {
-		all.pool, all.ofHome, all.empty, all.until = 0, true, true, k.emptyTil-now
+		all.pool, all.ofHome, all.empty, all.until = 0, true, true, max(k.emptyTil, k.fullTil)-now
 	}
 	return all
 }

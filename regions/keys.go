@@ -26,6 +26,7 @@ type key struct {
 	poolAt   int64 // when it said so, on the process's clock
 	knowsOf  bool  // home has been asked in this period
 	emptyTil int64 // until when home is not asked, since it had nothing, on the process's clock
+	fullTil  int64 // when home has units again, as it last said, on the process's clock; 0 if it did not
 
 	looking  bool     // at the share, in the background
 	lookedAt int64    // when the region's store was last asked for the share, on the process's clock
@@ -56,7 +57,7 @@ type keyShard struct {
 
 // keyID names a key under a limit. The key itself is in it: a hash could stand for two.
 type keyID struct {
-	limit uint64 // Rule.ID
+	limit uint64 // plan.id
 	key   string
 }
 

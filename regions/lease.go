@@ -79,7 +79,7 @@ func (k *key) begin(ends, until int64) {
 	}
 	k.ends, k.share, k.spend, k.left = ends, 0, nil, 0
 	k.knowsOf = k.knowsOf && k.plan.flows() // or else the pool begins anew
-	k.emptyTil, k.size, k.leasedAt, k.asked, k.inPeriod = 0, 0, 0, 0, 0
+	k.emptyTil, k.fullTil, k.size, k.leasedAt, k.asked, k.inPeriod = 0, 0, 0, 0, 0, 0
 	k.open = question{} // what was charged for it is of a window that is over
 }
 
@@ -178,10 +178,10 @@ func (s *Store) leaseFor(p *plan, name []byte, k *key, cost int64) *lease {
 // not wait for it. Keys that did not need more than their floor in the window before cost no message. A floor that refills
 // all the time says little of what comes: of the keys that need more, it is nearly always empty.
 func (s *Store) leaseAhead(p *part, c *store.Check, r *store.Result) {
-	if p.plan.mode.Mode != store.RegionsLeased || p.plan.flows() || !r.Charged || r.Remaining > p.plan.floor.Burst/aheadShare {
+	if p.from != fromFloor || p.plan.flows() || !r.Charged || r.Remaining > p.plan.floor.Burst/aheadShare {
 		return
 	}
-	k := s.keys.get(p.plan.rule.ID(), c.Key)
+	k := s.keys.get(p.plan.id, c.Key)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -311,7 +311,7 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.HomeTimeout)
 	defer cancel()
 	sent := s.now()
-	result, units, remembers, err := s.ask(ctx, p, name, k, units, cost)
+	result, units, asked, remembers, err := s.ask(ctx, p, name, k, units, cost)
 	granted := err == nil && units > 0
 	var share int64
 	if granted {
@@ -319,6 +319,9 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 		switch {
 		case end != 0 && end != ends:
 			s.noteSkew(p, k, ends, sent, result.At, units)
+			granted = false
+		case result.Repeated && end != 0 && p.isOfBefore(end, result.At, s.now()-asked):
+			p.counts.lost.Add(units)
 			granted = false
 		case !remembers:
 			granted = false
@@ -347,7 +350,7 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 	switch {
 	case granted:
 		l.granted = true
-		k.pool, k.poolAt, k.knowsOf, k.size = result.Remaining, now, true, units
+		k.pool, k.poolAt, k.knowsOf, k.size, k.fullTil = result.Remaining, now, true, units, 0
 		k.setShare(p, max(share, k.share)) // answers can come in another order
 		s.watch()
 		if span := s.horizonOf(p, k); !all && result.Remaining < k.refill(p, span) {
@@ -363,7 +366,10 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 	default:
 		k.pool, k.poolAt, k.knowsOf = result.Remaining, now, true
 		wait := longestEmpty
-		if result.RetryAfter > 0 {
+		if k.fullTil = 0; result.RetryAfter > 0 {
+			if result.Blocked || result.Remaining < cost { // and not only less than a lease
+				k.fullTil = now + int64(result.RetryAfter)
+			}
 			wait = min(wait, result.RetryAfter)
 		}
 		k.emptyTil = now + max(int64(wait), 2*s.trip.Load())
@@ -371,6 +377,13 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 			k.emptyTil = max(k.emptyTil, now+s.horizonOf(p, k))
 		}
 	}
+}
+
+// isOfBefore reports whether a lease that was first asked for so many nanoseconds ago may have been charged in an earlier window
+// than the one that ends at a time: the answer is a repetition, and at is its time.
+func (p *plan) isOfBefore(ends, at, ago int64) bool {
+	ago += ago/64 + int64(time.Millisecond) // clocks drift
+	return (at-ends)*int64(time.Microsecond)+p.length(ends) < ago
 }
 
 // question is a question for units that home has not answered yet.
@@ -381,9 +394,9 @@ type question struct {
 }
 
 // ask asks home for units, or fewer if it has not so many, but at least for the cost of a request. It returns 0 units
-// if home has nothing left, and whether home remembers what it has leased. A question that is not answered is repeated:
-// now, and instead of the key's next one.
-func (s *Store) ask(ctx context.Context, p *plan, name []byte, k *key, units, cost int64) (r store.Result, granted int64, remembers bool, err error) {
+// if home has nothing left, when the question was first asked, and whether home remembers what it has leased. A question that
+// is not answered is repeated: now, and instead of the key's next one.
+func (s *Store) ask(ctx context.Context, p *plan, name []byte, k *key, units, cost int64) (r store.Result, granted, asked int64, remembers bool, err error) {
 	q := k.question(units, cost, s.now())
 	checks, answer := []store.Check{{Key: name, Rule: p.pool, Cost: q.units, Once: q.once}, s.memory.check()}, make([]store.Result, 2)
 	pause := retryPause
@@ -396,7 +409,7 @@ func (s *Store) ask(ctx context.Context, p *plan, name []byte, k *key, units, co
 		case err != nil:
 			select {
 			case <-ctx.Done():
-				return store.Result{}, 0, false, err
+				return store.Result{}, 0, 0, false, err
 			case <-time.After(pause):
 				pause *= 2
 				continue
@@ -404,12 +417,12 @@ func (s *Store) ask(ctx context.Context, p *plan, name []byte, k *key, units, co
 		case r.Charged || r.Repeated:
 			s.noteTrip(s.now() - sent)
 			k.answered()
-			return *r, checks[0].Cost, s.read(ctx, &answer[1]), nil
+			return *r, checks[0].Cost, q.asked, s.read(ctx, &answer[1]), nil
 		}
 		attempts++
 		if r.Blocked || r.Remaining < cost || attempts == mostAttempts || checks[0].Cost <= cost {
 			k.answered()
-			return *r, 0, s.read(ctx, &answer[1]), nil
+			return *r, 0, q.asked, s.read(ctx, &answer[1]), nil
 		}
 		checks[0].Cost = max(cost, min(r.Remaining/2, checks[0].Cost-1))
 		k.asksFor(q.once, checks[0].Cost)

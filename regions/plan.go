@@ -15,6 +15,8 @@ import (
 // not change.
 type plan struct {
 	rule   *store.Rule
+	id     uint64 // of what the process knows of keys: see keyID
+	class  string // in the names of records of a period, so that the lower class spends nothing of the upper one's
 	mode   store.Regions
 	counts *counts // of the limit; nil if it is not leased
 
@@ -33,6 +35,7 @@ const (
 	shareSuffix  = "/share/"
 	spendSuffix  = "/spend/"
 	turnSuffix   = "/turn/"
+	lowerClass   = "lower/" // after one of the last three
 )
 
 // The lengths of the periods of a token bucket: a quarter of the time in which it fills, within these bounds. A unit
@@ -53,7 +56,7 @@ const unlimited = 1 << 50
 
 // newPlan returns the plan for a rule.
 func newPlan(r *store.Rule, mode store.Regions, c *Config) (*plan, error) {
-	p := &plan{rule: r, mode: mode}
+	p := &plan{rule: r, mode: mode, id: r.ID()}
 	if mode.Mode != store.RegionsLeased {
 		return p, nil
 	}
@@ -69,6 +72,7 @@ func newPlan(r *store.Rule, mode store.Regions, c *Config) (*plan, error) {
 			p.floor = floor
 			n := int64(c.Regions)
 			pool.Quota, pool.Burst, pool.Whole = r.Quota-n*quota, r.Burst-n*burst, r.Whole-n*whole
+			pool.Burst = min(pool.Burst, pool.Whole) // floors are rounded
 		}
 	}
 	var err error
@@ -78,8 +82,20 @@ func newPlan(r *store.Rule, mode store.Regions, c *Config) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.period, err = p.counter(periodSuffix, 0)
+	if p.period, err = p.counter(periodSuffix, 0); err == nil && r.Burst < r.Whole {
+		err = p.ofLowerClass()
+	}
 	return p, err
+}
+
+// ofLowerClass has the plan be that of the lower class of a limit that keeps a part free. Both classes charge the same floor
+// and pool, and each leases for itself. The overdraft is one for both, and so the upper class's.
+func (p *plan) ofLowerClass() error {
+	lower, err := p.counter(shareSuffix+lowerClass, 0)
+	if err == nil {
+		p.class, p.id, p.mode.Overdraft = lowerClass, lower.ID(), 0
+	}
+	return err
 }
 
 // leasable returns why a limit can't be leased, or nil.
@@ -136,12 +152,12 @@ func periodOf(r *store.Rule) time.Duration {
 // share returns the rule of the record that says how many units the region has leased for the period that ends at a
 // time.
 func (p *plan) share(ends int64) (*store.Rule, error) {
-	return p.counter(shareSuffix+strconv.FormatInt(ends, 36), 0)
+	return p.counter(shareSuffix+p.class+strconv.FormatInt(ends, 36), 0)
 }
 
 // spend returns the rule of the record of units that were spent of those.
 func (p *plan) spend(ends, units int64) (*store.Rule, error) {
-	return p.counter(spendSuffix+strconv.FormatInt(ends, 36), units)
+	return p.counter(spendSuffix+p.class+strconv.FormatInt(ends, 36), units)
 }
 
 // endOfPool returns when the window in which home has charged a lease ends, or 0 for a token bucket.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,7 +108,7 @@ func (s *Store) plan(r *store.Rule) *plan {
 		}
 		p, err := newPlan(r, mode, &s.config)
 		if err != nil {
-			return &plan{rule: r, mode: store.Regions{Mode: store.RegionsHome}}
+			return &plan{rule: r, id: r.ID(), mode: store.Regions{Mode: store.RegionsHome}}
 		}
 		if mode.Mode == store.RegionsLeased {
 			p.counts = s.limits.counts(r.Name)
@@ -140,14 +141,6 @@ func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.
 	return nil
 }
 
-// Charge implements [store.Store]. Units of a leased limit are charged at home, so it takes a round trip to there:
-// limiters charge in the background.
-func (s *Store) Charge(ctx context.Context, checks []store.Check, results []store.Result) error {
-	return s.each(checks, results, func(to store.Store, checks []store.Check, results []store.Result) error {
-		return to.Charge(ctx, checks, results)
-	}, func(p *plan, _ *store.Check, _ *store.Result) (store.Store, *store.Rule) { return s.home, p.pool })
-}
-
 // Refund implements [store.Store]. Units of a leased limit come back to the region that charged them.
 func (s *Store) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
 	return s.each(checks, results, func(to store.Store, checks []store.Check, results []store.Result) error {
@@ -157,43 +150,44 @@ func (s *Store) Refund(ctx context.Context, checks []store.Check, results []stor
 
 // refundTo returns the record to which units come back: that of leased units, if the region spends such, or the floor.
 // Either is the region's, so it does not matter which of them was charged, as long as that much was.
-func (s *Store) refundTo(p *plan, c *store.Check, r *store.Result) (store.Store, *store.Rule) {
-	if k := s.keys.find(p.rule.ID(), c.Key); k != nil {
+func (s *Store) refundTo(p *plan, c *store.Check, r *store.Result) (atHome bool, rule *store.Rule) {
+	if k := s.keys.find(p.id, c.Key); k != nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		spent := int64(0)
 		if k.spend != nil {
 			spent = k.spend.Burst - k.left
 		}
-		if k.spend != nil && r.At < k.ends && (spent >= c.Cost || p.floor == nil) {
+		if k.spend != nil && r.At < k.ends && r.At >= k.ends-p.length(k.ends)/int64(time.Microsecond) && (spent >= c.Cost || p.floor == nil) {
 			k.left += min(c.Cost, spent)
-			return s.local, k.spend
+			return false, k.spend
 		}
 	}
-	return s.local, p.floor
+	return false, p.floor
 }
 
 // Renew implements [store.Store].
 func (s *Store) Renew(ctx context.Context, checks []store.Check, results []store.Result) error {
 	return s.each(checks, results, func(to store.Store, checks []store.Check, results []store.Result) error {
 		return to.Renew(ctx, checks, results)
-	}, func(p *plan, _ *store.Check, _ *store.Result) (store.Store, *store.Rule) { return s.local, p.floor })
+	}, func(p *plan, _ *store.Check, _ *store.Result) (bool, *store.Rule) { return false, p.floor })
 }
 
 // Reset implements [store.Store]. The region forgets what it has used, and home what it has leased to this region. What
 // other regions have leased they can still spend, and tell home of it when they lease more. Other processes of the region
 // see the reset within a second.
 func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
-	local, home := s.recordsOf(checks)
-	return errors.Join(s.local.Reset(ctx, local), s.home.Reset(ctx, home))
+	local, home, err := s.recordsOf(ctx, checks)
+	return errors.Join(err, s.local.Reset(ctx, local), s.home.Reset(ctx, home))
 }
 
-// recordsOf returns all records of the checks' keys, in the region and at home.
-func (s *Store) recordsOf(checks []store.Check) (local, home []store.Check) {
+// recordsOf returns all records of the checks' keys, in the region and at home. Those of a period it can name if the region's
+// store says when the period ends.
+func (s *Store) recordsOf(ctx context.Context, checks []store.Check) (local, home []store.Check, err error) {
 	for i := range checks {
 		c := checks[i]
 		if c.Rule == nil {
-			return checks, checks // which refuse it
+			return checks, checks, nil // which refuse it
 		}
 		p := s.plan(c.Rule)
 		switch {
@@ -203,37 +197,68 @@ func (s *Store) recordsOf(checks []store.Check) (local, home []store.Check) {
 			home = append(home, c)
 		default:
 			local = append(local, c) // the floor has the limit's own name
-			if k := s.keys.find(c.Rule.ID(), c.Key); k != nil {
-				k.mu.Lock()
-				if k.ends != 0 {
-					for _, of := range []func() (*store.Rule, error){
-						func() (*store.Rule, error) { return p.share(k.ends) },
-						func() (*store.Rule, error) { return p.spend(k.ends, 1) },
-					} {
-						if r, err := of(); err == nil {
-							c.Rule = r
-							local = append(local, c)
-						}
-					}
-				}
-				k.mu.Unlock()
-				s.keys.forget(p.rule.ID(), c.Key)
+			if c.Rule = p.period; p.floor == nil {
+				local = append(local, c) // for a block
+			}
+			c.Cost = 0
+			answer := make([]store.Result, 1)
+			if failed := s.local.Peek(ctx, []store.Check{c}, answer); failed != nil {
+				err = errors.Join(err, failed)
+			}
+			ends := answer[0].At + answer[0].ResetAfter.Microseconds()
+			for _, of := range p.classes() {
+				local = append(local, s.periodRecords(of, c, ends)...)
 			}
 			c.Rule = p.pool
 			home = append(home, c)
 		}
 	}
-	return local, home
+	return local, home, err
+}
+
+// classes returns the plans of both classes of requests that a limit can have.
+func (p *plan) classes() []*plan {
+	upper, lower := *p, *p
+	upper.class, upper.id = "", p.rule.ID()
+	if lower.ofLowerClass() != nil {
+		return []*plan{&upper}
+	}
+	return []*plan{&upper, &lower}
+}
+
+// periodRecords returns the records of a period that ends at a time, and of the one that the process knows of if that is
+// another, and forgets what it knows.
+func (s *Store) periodRecords(p *plan, c store.Check, ends int64) (all []store.Check) {
+	periods := []int64{ends}
+	if k := s.keys.find(p.id, c.Key); k != nil {
+		k.mu.Lock()
+		if k.ends != 0 && k.ends != ends {
+			periods = append(periods, k.ends)
+		}
+		k.mu.Unlock()
+	}
+	s.keys.forget(p.id, c.Key)
+	for _, ends := range periods {
+		share, err := p.share(ends)
+		spend, failed := p.spend(ends, 1)
+		if err != nil || failed != nil {
+			continue // there is no such record
+		}
+		for _, c.Rule = range []*store.Rule{share, spend} {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Blocks implements [store.Store]. It yields the blocks of the region, and those at home of limits that are decided there.
 func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
 	var local, home []*store.Rule
 	for _, r := range rules {
-		if s.plan(r).mode.Mode == store.RegionsHome {
+		if p := s.plan(r); p.mode.Mode == store.RegionsHome {
 			home = append(home, r)
 		} else {
-			local = append(local, r)
+			local = append(local, p.blockRule())
 		}
 	}
 	return func(yield func(store.Blocked, error) bool) {
@@ -242,12 +267,21 @@ func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store
 				continue
 			}
 			for b, err := range of.Blocks(ctx, rules) {
+				b.Limit = strings.TrimSuffix(b.Limit, periodSuffix)
 				if !yield(b, err) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// blockRule returns the rule under which the region keeps blocks: that of a record which every request reads.
+func (p *plan) blockRule() *store.Rule {
+	if p.mode.Mode == store.RegionsLeased && p.floor == nil {
+		return p.period
+	}
+	return p.rule
 }
 
 // Block implements [store.Store]. A block of a leased limit holds in this region, and keeps the key from leasing in all.
@@ -276,10 +310,13 @@ func (s *Store) blocked(checks []store.Check) (local, home []store.Check) {
 		case p.mode.Mode == store.RegionsHome:
 			home = append(home, c)
 		default:
+			c.Rule = p.blockRule()
 			local = append(local, c)
 			c.Rule = p.pool
 			home = append(home, c)
-			s.keys.forget(p.rule.ID(), c.Key)
+			for _, of := range p.classes() {
+				s.keys.forget(of.id, c.Key)
+			}
 		}
 	}
 	return local, home
@@ -289,7 +326,7 @@ func (s *Store) blocked(checks []store.Check) (local, home []store.Check) {
 // where leased says. It skips leased limits without such a record.
 func (s *Store) each(checks []store.Check, results []store.Result,
 	change func(store.Store, []store.Check, []store.Result) error,
-	leased func(*plan, *store.Check, *store.Result) (store.Store, *store.Rule),
+	leased func(*plan, *store.Check, *store.Result) (atHome bool, rule *store.Rule),
 ) error {
 	if len(checks) != len(results) {
 		return change(s.local, checks, results) // which refuses it
@@ -297,14 +334,14 @@ func (s *Store) each(checks []store.Check, results []store.Result,
 	var to [2]batch
 	to[0].of, to[1].of = s.local, s.home
 	for i := range checks {
-		c, where, rule := checks[i], s.local, checks[i].Rule
+		c, atHome, rule := checks[i], false, checks[i].Rule
 		if rule != nil {
 			p := s.plan(rule)
 			switch {
 			case p.mode.Mode == store.RegionsHome:
-				where = s.home
+				atHome = true
 			case p.mode.Mode == store.RegionsLeased:
-				where, rule = leased(p, &c, &results[i])
+				atHome, rule = leased(p, &c, &results[i])
 			}
 			if rule == nil {
 				continue
@@ -312,7 +349,7 @@ func (s *Store) each(checks []store.Check, results []store.Result,
 		}
 		c.Rule = rule
 		n := 0
-		if where == s.home && s.home != s.local {
+		if atHome {
 			n = 1
 		}
 		to[n].add(i, c, results[i])

@@ -99,7 +99,7 @@ func (s *Store) begin(c *call) {
 		if p.plan.mode.Mode != store.RegionsLeased {
 			continue
 		}
-		k := s.keys.find(p.plan.rule.ID(), c.checks[n].Key)
+		k := s.keys.find(p.plan.id, c.checks[n].Key)
 		if k == nil {
 			continue
 		}
@@ -175,7 +175,10 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.
 // others.
 func (s *Store) takeAtHome(ctx context.Context, c *call, granted bool) error {
 	if !granted {
-		return s.home.Peek(ctx, c.homeChecks, c.homeResults)
+		if s.home.Peek(ctx, c.homeChecks, c.homeResults) != nil {
+			c.guessHome() // the request is denied, whatever home would say
+		}
+		return nil
 	}
 	err := s.home.Take(ctx, c.homeChecks, c.homeResults)
 	if err == nil && fits(c.homeChecks, c.homeResults) || len(c.checks) == 0 {
@@ -190,6 +193,15 @@ func (s *Store) takeAtHome(ctx context.Context, c *call, granted bool) error {
 		c.results[n].Charged = false
 	}
 	return err
+}
+
+// guessHome answers the checks of limits that are decided at home as if nothing of them was used.
+func (c *call) guessHome() {
+	for n := range c.homeChecks {
+		check := &c.homeChecks[n]
+		unused := reading(check.Rule, check.Rule.Burst, &store.Result{At: c.results[0].At})
+		c.homeResults[n] = unused.Result(check.Rule, check.Cost)
+	}
 }
 
 // fits reports whether all enforced checks fit.
@@ -322,16 +334,16 @@ func (s *Store) undoLate(ctx context.Context, c *call) (late bool, err error) {
 func (s *Store) findMore(ctx context.Context, c *call) (more bool, err error) {
 	var few [4]*lease
 	waitFor := few[:0]
+	if c.hopeless() {
+		return false, nil
+	}
 	for n, i := range c.at {
 		p, check, r := &c.parts[i], &c.checks[n], &c.results[n]
 		if p.plan.mode.Mode != store.RegionsLeased || r.Allowed {
 			continue
 		}
-		if r.Blocked || check.Cost > p.plan.rule.Burst {
-			return false, nil // units would not help
-		}
 		if p.key == nil {
-			p.key = s.keys.get(p.plan.rule.ID(), check.Key)
+			p.key = s.keys.get(p.plan.id, check.Key)
 		}
 		found, pending, err := s.unitsFor(ctx, p, check, r, c.sent)
 		switch {
@@ -361,6 +373,24 @@ func (s *Store) findMore(ctx context.Context, c *call) (more bool, err error) {
 		}
 	}
 	return more, nil
+}
+
+// hopeless reports whether leased units would not help: a check is denied for another reason. Limits that are not leased are
+// asked again after a call that only peeked, so that the denial counts towards their penalties.
+func (c *call) hopeless() bool {
+	peeked := c.lacks()
+	for n, i := range c.at {
+		switch p, check, r := &c.parts[i], &c.checks[n], &c.results[n]; {
+		case r.Allowed:
+		case p.plan.mode.Mode == store.RegionsLeased:
+			if r.Blocked || check.Cost > p.plan.rule.Burst {
+				return true
+			}
+		case !check.Shadow && !peeked:
+			return true
+		}
+	}
+	return false
 }
 
 // waits counts the call among those that have waited for home, once.
@@ -430,7 +460,9 @@ func (s *Store) lookUp(ctx context.Context, p *plan, name []byte, k *key, known 
 	defer k.mu.Unlock()
 	k.lookedAt = sent
 	k.begin(ends, sent+max(ends-at, 0)*int64(time.Microsecond))
-	k.setShare(p, unlimited-answer[0].Remaining)
+	if k.setShare(p, unlimited-answer[0].Remaining); k.share > 0 {
+		s.watch()
+	}
 	return nil
 }
 
@@ -445,7 +477,7 @@ func (s *Store) spent(c *call, granted bool) {
 		k := p.key
 		if k == nil {
 			s.leaseAhead(p, &c.checks[n], r)
-			if k = s.keys.find(p.plan.rule.ID(), c.checks[n].Key); k == nil {
+			if k = s.keys.find(p.plan.id, c.checks[n].Key); k == nil {
 				continue
 			}
 		}
@@ -469,7 +501,7 @@ func (s *Store) spent(c *call, granted bool) {
 func (s *Store) lookAt(c *call) {
 	now := s.now()
 	for n, i := range c.at {
-		if k := s.keys.find(c.parts[i].plan.rule.ID(), c.checks[n].Key); k != nil {
+		if k := s.keys.find(c.parts[i].plan.id, c.checks[n].Key); k != nil {
 			k.mu.Lock()
 			c.parts[i].known = k.knows(now)
 			k.mu.Unlock()
