@@ -168,29 +168,27 @@ func (s *Store) tellAll() {
 }
 
 // tell charges at home what the region has leased for a period, less what home knows of it. One process of the region
-// does so, once in a while. It reports whether home knows all of it now.
-func (s *Store) tell(ctx context.Context, p *plan, name []byte, ends, known int64) bool {
+// does so, once in a while. If a store does not answer, the next question for units finds that home does not know.
+func (s *Store) tell(ctx context.Context, p *plan, name []byte, ends, known int64) {
 	turn, err := p.turn(ends)
 	if err != nil {
-		return false
+		return
+	}
+	share, err := p.share(ends)
+	if err != nil {
+		return
 	}
 	answer := make([]store.Result, 1)
 	if s.local.Take(ctx, []store.Check{{Key: name, Rule: turn, Cost: 1}}, answer) != nil || !answer[0].Charged {
-		return false // another process has its turn
+		return // another process has its turn
 	}
-	share, err := p.share(ends)
-	if err != nil || s.local.Peek(ctx, []store.Check{{Key: name, Rule: share}}, answer) != nil {
-		return false
+	if s.local.Peek(ctx, []store.Check{{Key: name, Rule: share}}, answer) != nil {
+		return
 	}
 	missing := unlimited - answer[0].Remaining - known
-	if missing <= 0 {
-		return true
+	if missing > 0 && s.home.Charge(ctx, []store.Check{{Key: name, Rule: p.pool, Cost: missing}}, answer) == nil {
+		p.counts.told.Add(missing)
 	}
-	if s.home.Charge(ctx, []store.Check{{Key: name, Rule: p.pool, Cost: missing}}, answer) != nil {
-		return false
-	}
-	p.counts.told.Add(missing)
-	return true
 }
 
 // turn returns the rule by which one process of the region has the turn to tell home of a period: once in ten seconds.

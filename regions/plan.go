@@ -183,11 +183,11 @@ type plans struct {
 const maxPlans = 1 << 14
 
 // get returns the plan of a rule, making it first if needed. Concurrent callers get the same one.
-func (p *plans) get(r *store.Rule, make func() *plan) *plan {
+func (p *plans) get(r *store.Rule, newPlan func() *plan) *plan {
 	if known, ok := p.of.Load(r); ok {
 		return known.(*plan)
 	}
-	made := make()
+	made := newPlan()
 	if p.count.Load() >= maxPlans {
 		return made
 	}

@@ -190,10 +190,10 @@ func (s *Store) recordsOf(ctx context.Context, checks []store.Check) (local, hom
 			return checks, checks, nil // which refuse it
 		}
 		p := s.plan(c.Rule)
-		switch {
-		case p.mode.Mode == store.RegionsEach:
+		switch p.mode.Mode {
+		case store.RegionsEach:
 			local = append(local, c)
-		case p.mode.Mode == store.RegionsHome:
+		case store.RegionsHome:
 			home = append(home, c)
 		default:
 			local = append(local, c) // the floor has the limit's own name
@@ -304,10 +304,10 @@ func (s *Store) blocked(checks []store.Check) (local, home []store.Check) {
 			return checks, checks
 		}
 		p := s.plan(c.Rule)
-		switch {
-		case p.mode.Mode == store.RegionsEach:
+		switch p.mode.Mode {
+		case store.RegionsEach:
 			local = append(local, c)
-		case p.mode.Mode == store.RegionsHome:
+		case store.RegionsHome:
 			home = append(home, c)
 		default:
 			c.Rule = p.blockRule()
@@ -337,10 +337,10 @@ func (s *Store) each(checks []store.Check, results []store.Result,
 		c, atHome, rule := checks[i], false, checks[i].Rule
 		if rule != nil {
 			p := s.plan(rule)
-			switch {
-			case p.mode.Mode == store.RegionsHome:
+			switch p.mode.Mode {
+			case store.RegionsHome:
 				atHome = true
-			case p.mode.Mode == store.RegionsLeased:
+			case store.RegionsLeased:
 				atHome, rule = leased(p, &c, &results[i])
 			}
 			if rule == nil {

@@ -250,7 +250,8 @@ func (s *Store) takeHere(ctx context.Context, c *call) (granted bool, err error)
 			return false, err
 		}
 		if granted {
-			return true, s.takeShadows(ctx, c, more)
+			s.takeShadows(ctx, c, more)
+			return true, nil
 		}
 		if !more && !late {
 			break
@@ -282,10 +283,10 @@ func (c *call) shadowed() bool {
 
 // takeShadows asks once more for the shadow checks of a call that was granted, if the region has found units for
 // them: each for itself, since they keep nobody from anything. If the store does not answer they count as exceeded.
-func (s *Store) takeShadows(ctx context.Context, c *call, more bool) error {
+func (s *Store) takeShadows(ctx context.Context, c *call, more bool) {
 	s.spent(c, true)
 	if !more {
-		return nil
+		return
 	}
 	for n, i := range c.at {
 		p := &c.parts[i]
@@ -298,7 +299,6 @@ func (s *Store) takeShadows(ctx context.Context, c *call, more bool) error {
 			c.results[n] = answer[0]
 		}
 	}
-	return nil
 }
 
 // undoLate gives back what was charged to a period that was over when the region's store decided: a call can be

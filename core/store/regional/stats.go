@@ -71,7 +71,7 @@ func Sum(all []Stats) []Stats {
 			sum = &Stats{Region: s.Region, Limits: make(map[string]Counts)}
 			by[s.Region] = sum
 		}
-		sum.Counts.Add(s.Counts)
+		sum.Add(s.Counts)
 		for limit, counts := range s.Limits {
 			counts.Add(sum.Limits[limit])
 			sum.Limits[limit] = counts

@@ -60,13 +60,13 @@ func (l *load) inFlash() bool {
 func (l *load) region(key int) int {
 	switch l.Load {
 	case OneOnly:
-		return l.Config.Regions - 1
+		return l.Regions - 1
 	case Uneven:
 		return l.pick(l.regions)
 	case Moving:
 		if l.rand.IntN(10) > 0 {
-			return (key*7 + int(l.now/moves)) % l.Config.Regions
+			return (key*7 + int(l.now/moves)) % l.Regions
 		}
 	}
-	return l.rand.IntN(l.Config.Regions)
+	return l.rand.IntN(l.Regions)
 }
