@@ -40,7 +40,8 @@ func (l Limit) Regions(mode RegionMode) Limit {
 // asking home: from 0 to the quota. All regions together then admit at most the quota and n units for each of them, also
 // while they can't reach each other. A period is the window, and for a token bucket that of its leases: see package
 // regions. A higher overdraft denies less while home is away or units are on their way, and admits more than the limit
-// in return. For tiers and scaled limits it is the same number. Defaults to 0.
+// in return. For tiers and scaled limits it is the same number. With [Limit.KeepFree] it is for the upper class. Defaults
+// to 0.
 //
 // Another mode has no overdraft, and a store without regions refuses one.
 func (l Limit) Overdraft(n int64) Limit {

@@ -326,6 +326,39 @@ func TestAWindowThatIsUsedUpIsOverAtItsEnd(t *testing.T) {
 	})
 }
 
+// Of a client that has used up all there is, a request fits after the time that it was told to wait.
+func TestWhoeverWaitsIsGranted(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"token bucket":   core.PerHour(60),
+		"fixed window":   core.PerHour(60).FixedWindow(),
+		"sliding window": core.PerHour(60).SlidingWindow(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 2, time.Millisecond)
+				l := w.limiters(t, limit.By(keyfuncs.Everyone()))[0]
+				waits := 0
+				for range 300 {
+					d := l.AllowKey(t.Context(), "client", 1)
+					check.OK(t, d.Err)
+					if d.Allowed {
+						waits = 0
+						continue
+					}
+					if waits++; waits > 1 {
+						t.Fatalf("denied again after the time to wait, now %v", d.RetryAfter)
+					}
+					time.Sleep(d.RetryAfter)
+				}
+				settle()
+				settle()
+			})
+		})
+	}
+}
+
 // A key can be reset by a process that has not served it.
 func TestAnyProcessCanReset(t *testing.T) {
 	t.Parallel()

@@ -52,7 +52,11 @@ func (s *Store) answerLeased(p *part, c *store.Check, r *store.Result, peeks boo
 	case c.Cost > p.plan.most(): // waiting can't help
 		answer.RetryAfter = 0
 	default:
-		answer.RetryAfter = retryAfter(r, empty, time.Duration(until))
+		again := r.RetryAfter
+		if p.from != fromFloor && p.plan.flows() {
+			again = 0 // the end of the period of a share, when no units come
+		}
+		answer.RetryAfter = retryAfter(again, empty, time.Duration(until))
 		answer.Window = answer.RetryAfter
 	}
 	return answer
@@ -92,14 +96,14 @@ func (p *plan) most() int64 {
 const soon = time.Second
 
 // retryAfter returns how long a denied client is to wait: until its floor or home has units again, whatever comes
-// first, or for a moment if home may have some now.
-func retryAfter(r *store.Result, empty bool, until time.Duration) time.Duration {
+// first, or for a moment if home may have some now. again is when the floor has, or 0 if that is not known.
+func retryAfter(again time.Duration, empty bool, until time.Duration) time.Duration {
 	wait := soon
 	if empty {
 		wait = until.Truncate(time.Microsecond) + time.Microsecond
 	}
-	if r.RetryAfter > 0 {
-		wait = min(wait, r.RetryAfter)
+	if again > 0 {
+		wait = min(wait, again)
 	}
 	return wait
 }

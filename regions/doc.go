@@ -27,8 +27,16 @@
 // In any window, all regions together admit at most the quota, and the overdraft once per region. Of a token bucket they
 // admit in any time t at most burst + rate × t, what they had leased for the period in which t begins, and the overdrafts. This
 // holds while links are cut, processes die and clocks are wrong. A region whose store loses its data can grant its floor and its share
-// once more. A home that loses its data gives out the pool once more.
+// once more. A home that loses its data gives out nothing twice in a fixed or calendar window, as long as regions can tell it
+// within five seconds what they have leased; a sliding window and a token bucket it takes to be unused but for that.
 //
-// A request costs a message to home only if its key is above the floor, and the region has leased too little; then it can
-// wait for the answer (Config.Wait).
+// What a response costs beyond its estimate uses up what the region has, and then the pool. So it can exceed a limit by the
+// requests that are under way in each region, and by what other regions have already.
+//
+// A request costs a message to home only if its key has used most of its floor, and the region has leased too little; then it
+// can wait for the answer (Config.Wait).
+//
+// The lower class of a limit with core.Limit.KeepFree leases for itself, and spends nothing that the upper class has leased. Tiers
+// of one key do not: what a tier with a higher quota has leased, one with a lower quota can spend. Give them keys of
+// their own if that matters.
 package regions
