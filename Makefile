@@ -124,6 +124,7 @@ twins: ## write the adapters of Echo 5 and Fiber 3 from those of Echo 4 and Fibe
 plots: ## draw the figures of docs from the code and print their tables; half a minute
 	go run ./internal/test/plots -o docs/pictures
 	go run ./internal/test/prefetchsim/plot -o docs/pictures/prefetch.svg
+	go test -count 1 -run TestTheFigure ./internal/test/regionsim -update
 
 screenshots: ## take the pictures of docs from examples/observed; five minutes, with Prometheus and Chromium
 	@scripts/install-redis

@@ -82,7 +82,7 @@ type Outcome struct {
 	Wrong    int64         // requests that were denied, and that the exact limiter granted
 	Delayed  int64         // requests that waited for home
 	Longest  time.Duration // that one waited
-	Messages int64         // between regions: a question to home, or a key in an exchange
+	Messages int64         // between regions: a question to home for a key, or a key in an exchange
 	Most     float64       // the largest admission of a key in a window, in quotas
 	Broken   int64         // units beyond the bound, at most
 

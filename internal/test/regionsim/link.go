@@ -37,6 +37,7 @@ func (c *Config) isCut(region int, at time.Duration) (up, down bool) {
 
 // Take implements store.Store.
 func (l *link) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
+	l.count()
 	return l.ask(ctx, checks[0].Key, func() error {
 		err := l.Store.Take(ctx, checks, results)
 		if err == nil && results[0].Charged && !results[0].Repeated {
@@ -46,18 +47,27 @@ func (l *link) Take(ctx context.Context, checks []store.Check, results []store.R
 	})
 }
 
-// Peek implements store.Store.
+// count counts a message after the warm-up.
+func (l *link) count() {
+	if time.Since(l.began) >= l.config.Warm {
+		l.asked.Add(1)
+	}
+}
+
+// Peek implements store.Store. It is not counted: each process looks after home once a second, however many requests it has.
 func (l *link) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
 	return l.ask(ctx, checks[0].Key, func() error { return l.Store.Peek(ctx, checks, results) })
 }
 
 // Charge implements store.Store.
 func (l *link) Charge(ctx context.Context, checks []store.Check, results []store.Result) error {
+	l.count()
 	return l.ask(ctx, checks[0].Key, func() error { return l.Store.Charge(ctx, checks, results) })
 }
 
 // Refund implements store.Store.
 func (l *link) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
+	l.count()
 	return l.ask(ctx, checks[0].Key, func() error { return l.Store.Refund(ctx, checks, results) })
 }
 
@@ -68,9 +78,6 @@ const patience = 600 * time.Millisecond
 func (l *link) ask(ctx context.Context, key []byte, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if time.Since(l.began) >= l.config.Warm {
-		l.asked.Add(1)
-	}
 	if up, _ := l.config.isCut(l.region, time.Since(l.began)); up {
 		return lose(ctx)
 	}

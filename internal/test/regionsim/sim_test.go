@@ -186,17 +186,23 @@ func TestTables(t *testing.T) {
 		}
 	}
 	for _, l := range limits[:3] {
-		for _, regions := range []int{3, 10} {
-			for _, roundTrip := range []time.Duration{15 * time.Millisecond, 80 * time.Millisecond, 250 * time.Millisecond} {
-				for _, deadline := range []time.Duration{100 * time.Millisecond, time.Second} {
-					c := moving(l.limit, 300_000)
-					c.Regions, c.RoundTrips, c.Deadline = regions, []time.Duration{roundTrip}, deadline
-					o := regionsim.Run(t, c)[regionsim.Leased]
-					granted, wrong, delayed, messages := o.Rates()
-					leased += fmt.Sprintf("| %s | %d | %v | %v | %.2f %% | %.2f %% | %.2f %% | %.4f |\n",
-						l.name, regions, roundTrip, deadline, 100*granted, 100*wrong, 100*delayed, messages)
-				}
-			}
+		for _, of := range []struct {
+			regions             int
+			roundTrip, deadline time.Duration
+		}{
+			{3, 15 * time.Millisecond, 100 * time.Millisecond},
+			{3, 80 * time.Millisecond, 100 * time.Millisecond},
+			{3, 80 * time.Millisecond, time.Second},
+			{3, 250 * time.Millisecond, 100 * time.Millisecond},
+			{3, 250 * time.Millisecond, time.Second},
+			{10, 80 * time.Millisecond, time.Second},
+		} {
+			c := moving(l.limit, 100_000)
+			c.Regions, c.RoundTrips, c.Deadline = of.regions, []time.Duration{of.roundTrip}, of.deadline
+			o := regionsim.Run(t, c)[regionsim.Leased]
+			granted, wrong, delayed, messages := o.Rates()
+			leased += fmt.Sprintf("| %s | %d | %v | %v | %.2f %% | %.2f %% | %.2f %% | %.4f |\n",
+				l.name, of.regions, of.roundTrip, of.deadline, 100*granted, 100*wrong, 100*delayed, messages)
 		}
 	}
 	t.Logf("largest admission in a window, in quotas; granted, of the exact limiter's; wrongly denied; messages per request:\n\n"+
