@@ -413,7 +413,7 @@ func (s *Store) unitsFor(ctx context.Context, p *part, c *store.Check, r *store.
 		p.asked = true
 		k.ask(c.Cost, now)
 	}
-	if p.from == fromFloor && r.RetryAfter > 0 && !r.Cached {
+	if p.from == fromFloor && r.Remaining == 0 && r.RetryAfter > 0 && !r.Cached {
 		// From when it was sent: the answer may have come late, and the next window has a floor of its own.
 		k.floorTil = sent + int64(min(r.RetryAfter, floorAgain))
 	}
