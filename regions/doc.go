@@ -26,8 +26,8 @@
 //
 // In any window, all regions together admit at most the quota, and the overdraft once per region. Of a token bucket they
 // admit in any time t at most burst + rate × t, what they had leased for the period in which t begins, and the overdrafts. This
-// holds while links are cut, processes die and clocks are wrong. A region whose store loses its data can grant its floor and its share
-// once more. A home that loses its data gives out nothing twice in a fixed or calendar window, as long as regions can tell it
+// holds while links are cut, processes die and clocks differ. A region whose store loses its data, or whose clock steps back over
+// the end of a window, can grant its floor and its share once more. A home that loses its data gives out nothing twice in a fixed or calendar window, as long as regions can tell it
 // within five seconds what they have leased; a sliding window and a token bucket it takes to be unused but for that.
 //
 // What a response costs beyond its estimate uses up what the region has, and then the pool. So it can exceed a limit by the
