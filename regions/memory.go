@@ -42,6 +42,7 @@ type memory struct {
 	mark     *store.Rule
 	since    atomic.Int64 // when home's memory began, by its own clock, in seconds since the epoch; 0 before it is known
 	watching atomic.Bool  // a timer looks at the mark
+	closed   atomic.Bool  // none is to look any more
 	first    sync.Once
 }
 
@@ -108,6 +109,9 @@ func (s *Store) watch() {
 
 // look looks at the mark, and goes on with it while there are shares.
 func (s *Store) look() {
+	if s.memory.closed.Load() {
+		return
+	}
 	if s.keys.expire(s.now()) == 0 && !s.isAway() {
 		if s.memory.watching.Store(false); s.keys.len() > 0 { // another one has come meanwhile
 			s.watch()

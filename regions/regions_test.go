@@ -244,3 +244,24 @@ func TestAHomeThatIsEmptiedGivesNothingTwice(t *testing.T) {
 		})
 	}
 }
+
+// A store that is closed does nothing in the background any more, and still decides.
+func TestAClosedStoreLooksAtNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, time.Millisecond)
+		l := w.limiters(t, core.PerDay(900).FixedWindow().By(keyfuncs.Everyone()))[0]
+		check.Equal(t, "granted", ask(t, l, 100), 100)
+		asked := w.links[0].asked.Load()
+		time.Sleep(time.Minute)
+		if looks := w.links[0].asked.Load() - asked; looks < 50 {
+			t.Errorf("home was looked at %d times in a minute", looks)
+		}
+		check.OK(t, w.regions[0].Close())
+		asked = w.links[0].asked.Load()
+		time.Sleep(time.Minute)
+		check.Equal(t, "looks after Close", w.links[0].asked.Load()-asked, 0)
+		check.Equal(t, "granted after Close", ask(t, l, 900), 740)
+		settle()
+	})
+}

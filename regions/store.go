@@ -14,8 +14,8 @@ import (
 	"github.com/weblimit/weblimit/core/store/regional"
 )
 
-// Store is the store of one region: limits on it hold over all regions. It is safe for concurrent use, and has nothing
-// to close.
+// Store is the store of one region: limits on it hold over all regions. It is safe for concurrent use. While it has units of
+// a period that has not ended, a timer looks at home every second; Close ends that.
 type Store struct {
 	local, home store.Store
 	config      Config
@@ -89,6 +89,13 @@ func (s *Store) register(d store.Declaration) error {
 		s.limits.counts(d.Rule.Name) // so that metrics begin at 0
 		s.memory.begin(func() { time.AfterFunc(0, s.lookOnce) })
 	}
+	return nil
+}
+
+// Close ends what the store does in the background, but for questions that are under way. The two stores remain open, and
+// what is asked of the store is still decided. It returns nil, and may be called more than once.
+func (s *Store) Close() error {
+	s.memory.closed.Store(true)
 	return nil
 }
 
