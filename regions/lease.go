@@ -306,77 +306,59 @@ func (k *key) refill(p *plan, d int64) int64 {
 	return int64(float64(p.pool.Quota) * float64(d) / float64(p.pool.Window)) // an estimate: nothing is decided by it
 }
 
-// fetch asks home for units, and adds them to the share of the region.
+// fetch has a lease brought, and notes what came of it.
 func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all bool, l *lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.HomeTimeout)
 	defer cancel()
-	sent := s.now()
-	result, units, asked, remembers, err := s.ask(ctx, p, name, k, units, cost)
-	granted := err == nil && units > 0
-	var share int64
-	if granted {
-		end := p.endOfPool(&result)
-		switch {
-		case end != 0 && end != ends:
-			s.noteSkew(p, k, ends, sent, result.At, units)
-			granted = false
-		case result.Repeated && end != 0 && p.isOfBefore(end, result.At, s.now()-asked):
-			p.counts.lost.Add(units)
-			granted = false
-		case !remembers:
-			granted = false
-		case p.forgot(&result, k.leased(), units):
-			s.tell(ctx, p, name, ends, p.pool.Burst-result.Remaining-units)
-			granted = false
-		}
-		if !granted {
-			s.giveBack(ctx, p, name, units, result)
-		} else if share, err = s.addToShare(ctx, p, name, ends, units); err != nil {
-			granted = false
-			p.counts.lost.Add(units)
-		}
-	}
-	if granted {
-		p.counts.leased.Add(units)
+	b := s.bring(ctx, p, name, k, ends, units, cost)
+	if b.granted {
+		p.counts.leased.Add(b.units)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer close(l.done)
-	k.lease = nil
-	if k.ends != ends {
-		return // what was leased is of a period that is over
+	if k.lease = nil; k.ends == ends { // otherwise what was leased is of a period that is over
+		l.granted = b.granted
+		s.note(p, k, &b, cost, all)
 	}
-	now := s.now()
+}
+
+// brought is what came of a lease.
+type brought struct {
+	result  store.Result // of home
+	units   int64        // that home has charged
+	granted bool         // they are in the share of the region
+	share   int64        // is that now
+	err     error        // home did not answer; or the region's store, if units is not 0
+}
+
+// bring asks home for units, and adds them to the share of the region. Units that can't be spent go back.
+func (s *Store) bring(ctx context.Context, p *plan, name []byte, k *key, ends, units, cost int64) (b brought) {
+	sent := s.now()
+	var asked int64
+	var remembers bool
+	b.result, b.units, asked, remembers, b.err = s.ask(ctx, p, name, k, units, cost)
+	if b.err != nil || b.units == 0 {
+		return b
+	}
+	end := p.endOfPool(&b.result)
 	switch {
-	case granted:
-		l.granted = true
-		k.pool, k.poolAt, k.knowsOf, k.size, k.fullTil = result.Remaining, now, true, units, 0
-		k.setShare(p, max(share, k.share)) // answers can come in another order
-		s.watch()
-		if span := s.horizonOf(p, k); !all && result.Remaining < k.refill(p, span) {
-			k.emptyTil = now + span // until some have come together again
-		}
-	case err != nil && units > 0: // the region's own store did not answer
-		k.emptyTil = now + int64(afterRefusal)
-	case err != nil:
-		p.counts.failed.Add(1)
-		s.lose(err)
-	case units > 0: // they went back: home is in another window, or does not know what was leased
-		k.emptyTil = now + int64(afterRefusal)
+	case end != 0 && end != ends:
+		s.noteSkew(p, k, ends, sent, b.result.At, b.units)
+	case b.result.Repeated && end != 0 && p.isOfBefore(end, b.result.At, s.now()-asked):
+		p.counts.lost.Add(b.units)
+	case !remembers:
+	case p.forgot(&b.result, k.leased(), b.units):
+		s.tell(ctx, p, name, ends, p.pool.Burst-b.result.Remaining-b.units)
 	default:
-		k.pool, k.poolAt, k.knowsOf = result.Remaining, now, true
-		wait := longestEmpty
-		if k.fullTil = 0; result.RetryAfter > 0 {
-			if result.Blocked || result.Remaining < cost { // and not only less than a lease
-				k.fullTil = now + int64(result.RetryAfter)
-			}
-			wait = min(wait, result.RetryAfter)
+		b.share, b.err = s.addToShare(ctx, p, name, ends, b.units)
+		if b.granted = b.err == nil; !b.granted {
+			p.counts.lost.Add(b.units)
 		}
-		k.emptyTil = now + max(int64(wait), 2*s.trip.Load())
-		if p.flows() {
-			k.emptyTil = max(k.emptyTil, now+s.horizonOf(p, k))
-		}
+		return b
 	}
+	s.giveBack(ctx, p, name, b.units, b.result)
+	return b
 }
 
 // isOfBefore reports whether a lease that was first asked for so many nanoseconds ago may have been charged in an earlier window
@@ -384,6 +366,40 @@ func (s *Store) fetch(p *plan, name []byte, k *key, ends, units, cost int64, all
 func (p *plan) isOfBefore(ends, at, ago int64) bool {
 	ago += ago/64 + int64(time.Millisecond) // clocks drift
 	return (at-ends)*int64(time.Microsecond)+p.length(ends) < ago
+}
+
+// note notes what came of a lease, and until when home is not asked again. k.mu is held.
+func (s *Store) note(p *plan, k *key, b *brought, cost int64, all bool) {
+	now := s.now()
+	switch {
+	case b.granted:
+		k.pool, k.poolAt, k.knowsOf, k.size, k.fullTil = b.result.Remaining, now, true, b.units, 0
+		k.setShare(p, max(b.share, k.share)) // answers can come in another order
+		s.watch()
+		if span := s.horizonOf(p, k); !all && b.result.Remaining < k.refill(p, span) {
+			k.emptyTil = now + span // until some have come together again
+		}
+	case b.err != nil && b.units > 0: // the region's own store did not answer
+		k.emptyTil = now + int64(afterRefusal)
+	case b.err != nil:
+		p.counts.failed.Add(1)
+		s.lose(b.err)
+	case b.units > 0: // they went back: home is in another window, or does not know what was leased
+		k.emptyTil = now + int64(afterRefusal)
+	default:
+		k.pool, k.poolAt, k.knowsOf = b.result.Remaining, now, true
+		wait := longestEmpty
+		if k.fullTil = 0; b.result.RetryAfter > 0 {
+			if b.result.Blocked || b.result.Remaining < cost { // and not only less than a lease
+				k.fullTil = now + int64(b.result.RetryAfter)
+			}
+			wait = min(wait, b.result.RetryAfter)
+		}
+		k.emptyTil = now + max(int64(wait), 2*s.trip.Load())
+		if p.flows() {
+			k.emptyTil = max(k.emptyTil, now+s.horizonOf(p, k))
+		}
+	}
 }
 
 // question is a question for units that home has not answered yet.
