@@ -41,6 +41,55 @@ type key struct {
 	inPeriod int64    // units that requests have asked for in this period
 }
 
+// begin has the period that ends at a time begin, unless it has begun already. k.mu is held.
+func (k *key) begin(ends, until int64) {
+	k.until = until
+	if k.ends == ends {
+		return
+	}
+	k.before = k.inPeriod
+	if k.ends == 0 {
+		k.before = 0
+	}
+	k.ends, k.share, k.spend, k.left = ends, 0, nil, 0
+	k.knowsOf = k.knowsOf && k.plan.flows() // or else the pool begins anew
+	k.emptyTil, k.fullTil, k.size, k.leasedAt, k.asked, k.inPeriod = 0, 0, 0, 0, 0, 0
+	k.open = question{} // what was charged for it is of a window that is over
+}
+
+// end notes that the period which ends at a time is over. k.mu is held.
+func (k *key) end(ends int64) {
+	if k.ends == ends {
+		k.until = 0
+	}
+}
+
+// setShare notes how many units the region has leased for the period. They become fewer if an operator resets the key.
+// k.mu is held.
+func (k *key) setShare(p *plan, share int64) {
+	total := share + p.mode.Overdraft
+	switch {
+	case k.spend != nil && k.spend.Burst == total:
+		return
+	case total <= 0:
+		k.share, k.spend, k.left = 0, nil, 0
+		return
+	}
+	rule, err := p.spend(k.ends, total)
+	if err != nil {
+		return // more units than can be counted
+	}
+	before := int64(0)
+	if k.spend != nil {
+		before = k.spend.Burst
+	}
+	k.left = max(k.left+total-before, 0)
+	k.share, k.spend = share, rule
+}
+
+// isEmpty reports whether home is not to be asked, since it has nothing left. k.mu is held.
+func (k *key) isEmpty(now int64) bool { return now < k.emptyTil }
+
 // keys holds the keys that are above their floor, up to a bound. It is safe for concurrent use.
 type keys struct {
 	seed   maphash.Seed

@@ -2,7 +2,7 @@ package mutants
 
 // regional are mistakes of limits over several regions.
 var regional = []Mutant{
-	{File: "regions/lease.go", Old: "\t\tcase r.Charged || r.Repeated:\n", New: "\t\tcase r.Charged || r.Repeated || p.pool != nil:\n", What: "a region hands out units that home has not charged", Tests: "regions internal/suites/regions"},
-	{File: "regions/lease.go", Old: "\tcase end != 0 && end != ends:\n", New: "\tcase false && end != ends:\n", What: "a lease of one window counts in another", Tests: "regions internal/suites/regions"},
+	{File: "regions/ask.go", Old: "\t\tcase r.Charged || r.Repeated:\n", New: "\t\tcase r.Charged || r.Repeated || p.pool != nil:\n", What: "a region hands out units that home has not charged", Tests: "regions internal/suites/regions"},
+	{File: "regions/ask.go", Old: "\tcase end != 0 && end != ends:\n", New: "\tcase false && end != ends:\n", What: "a lease of one window counts in another", Tests: "regions internal/suites/regions"},
 	{File: "regions/take.go", Old: "p.from == fromShare && c.results[n].At >= p.ends {", New: "p.from == fromShare && c.results[n].At < 0 {", What: "what is left of a share can be spent after its period", Tests: "regions internal/suites/regions"},
 }
