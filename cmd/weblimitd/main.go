@@ -43,6 +43,9 @@ type runError struct{ error }
 // command runs the program and returns its exit code.
 func command(args, env []string, out, errs io.Writer) int {
 	o := newOptions()
+	if err := o.set.OneDash(args); err != nil {
+		return fails(errs, exitUsage, err)
+	}
 	root := o.root(env, out, errs)
 	root.SetArgs(args)
 	root.SetOut(out)

@@ -160,6 +160,7 @@ func TestWrongSettings(t *testing.T) {
 		"a line that there is not":       {nil, []string{"--policy", policy, "--config", write(t, "c", "drain_delay: 5s")}, []string{"c:1:1: drain_delay: there is no such setting; did you mean drain-delay?"}},
 		"several at once":                {nil, []string{"--policy", policy, "--replicas", "0", "--log-level", "loud"}, []string{`--replicas: "0" must be a number from 1 to 100000`, `--log-level: "loud" must be one of debug, info, warn, error`}},
 		"a flag with one dash":           {nil, []string{"-policy", policy}, []string{"-policy: flags begin with two dashes: --policy"}},
+		"one that begins like -h":        {nil, []string{"-home-redis", "redis://a"}, []string{"-home-redis: flags begin with two dashes: --home-redis"}},
 		"the version with one dash":      {nil, []string{"-version"}, []string{"-version: flags begin with two dashes: --version"}},
 		"a variable of another name":     {[]string{"WEBLIMIT_SENTINEL_PASSWORD=secret"}, []string{"--policy", policy}, []string{"WEBLIMIT_SENTINEL_PASSWORD: the name is now WEBLIMIT_REDIS_SENTINEL_PASSWORD"}},
 		"a flag twice":                   {nil, []string{"--policy", policy, "--policy", policy}, []string{"--policy is there twice"}},

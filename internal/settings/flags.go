@@ -85,12 +85,29 @@ func (s *Set) FlagError(err error) error {
 	name, dashed := of.GetSpecifiedName(), func(known string) string { return "--" + known }
 	short, _, _ := strings.Cut(of.GetSpecifiedShortnames(), "=") // what follows may be a secret
 	if len(short) > 1 {
-		return fmt.Errorf("-%s: flags begin with two dashes: --%s", short, short)
+		return oneDash(short)
 	}
 	if s.byName[name] != nil {
 		return fmt.Errorf("--%s needs a value", name)
 	}
 	return s.Unknown("flag", "--"+name, dashed)
+}
+
+// OneDash returns an error if a setting is written with one dash. The parser says so as well, but takes -home-redis for -h,
+// which asks for help.
+func (s *Set) OneDash(args []string) error {
+	for _, arg := range args {
+		name, dashed := strings.CutPrefix(arg, "-")
+		name, _, _ = strings.Cut(name, "=") // what follows may be a secret
+		if dashed && s.byName[name] != nil {
+			return oneDash(name)
+		}
+	}
+	return nil
+}
+
+func oneDash(name string) error {
+	return fmt.Errorf("-%s: flags begin with two dashes: --%s", name, name)
 }
 
 // isFlag reports whether a text is a flag that there is, and so no value of another one.
