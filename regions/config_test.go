@@ -64,3 +64,19 @@ func TestLimitsThatCannotBeLeased(t *testing.T) {
 	check.Fails(t, "a limit that a book keeps", err, "a book keeps the calendar limits")
 	check.OK(t, s.Registry().Register(store.Declaration{Rule: must.Get(core.PerMonth(10, time.UTC).Rule())(t), Regions: store.Regions{Mode: store.RegionsEach}}))
 }
+
+// A limiter that is refused changes nothing for the limits that there are.
+func TestARefusedLimiterChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := must.Get(regions.New(memstore.New(), memstore.New(), regions.Config{Region: "eu", Regions: 3}))(t)
+	per := func(n int64) core.Limit {
+		return core.PerMinute(n).FixedWindow().By(keyfuncs.Everyone()).Named("api")
+	}
+	l := must.Get(core.New(core.Config{Store: s, Limits: []core.Limit{per(10).Regions(core.InEachRegion)}}))(t)
+	_, err := core.New(core.Config{Store: s, Limits: []core.Limit{per(10).Regions(core.AtHome)}})
+	check.Fails(t, "the same limit at home", err, "regions each and home")
+	for range 10 {
+		check.Equal(t, "allowed here", l.AllowKey(t.Context(), "client", 1).Allowed, true)
+	}
+	check.Equal(t, "one more", l.AllowKey(t.Context(), "client", 1).Allowed, false)
+}

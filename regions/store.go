@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +21,6 @@ type Store struct {
 	registry    *store.Registry // a view of the local store's
 	plans       plans
 	keys        keys
-	modes       sync.Map      // of Rule.ID to store.Regions
 	usual       store.Regions // of limits that say nothing. Does not change.
 	leasing     chan struct{}
 	trip        atomic.Int64 // how long a question to home took lately, in nanoseconds
@@ -84,7 +82,6 @@ func (s *Store) register(d store.Declaration) error {
 	if _, err := newPlan(&d.Rule, mode, &s.config); err != nil {
 		return store.AtLimit(d.Rule.Name, err)
 	}
-	s.modes.Store(d.Rule.ID(), mode)
 	if mode.Mode == store.RegionsLeased {
 		s.limits.counts(d.Rule.Name) // so that metrics begin at 0
 		s.memory.begin(func() { time.AfterFunc(0, s.lookOnce) })
@@ -110,8 +107,8 @@ func (s *Store) now() int64 { return int64(time.Since(s.start)) + 1 }
 func (s *Store) plan(r *store.Rule) *plan {
 	return s.plans.get(r, func() *plan {
 		mode := s.usual
-		if of, ok := s.modes.Load(r.ID()); ok {
-			mode = of.(store.Regions)
+		if d, ok := s.registry.Declared(r.Name); ok && d.Regions != (store.Regions{}) {
+			mode = d.Regions
 		}
 		p, err := newPlan(r, mode, &s.config)
 		if err != nil {
