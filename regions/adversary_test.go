@@ -494,9 +494,10 @@ func (s slow) Take(ctx context.Context, checks []core.Check, results []core.Resu
 func TestWaitingForHomeIsNoOutageOfTheRegion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for _, of := range []struct{ local, oneWay time.Duration }{{5, 20}, {10, 4}, {10, 8}, {5, 4}, {20, 4}, {15, 5}} {
-			home := memstore.New()
-			s := must.Get(regions.New(slow{memstore.New(), of.local * time.Millisecond}, &link{Store: home, oneWay: of.oneWay * time.Millisecond}, regions.Config{Region: "eu", Regions: 2}))(t)
+		for _, of := range []struct{ local, oneWay int }{{5, 20}, {10, 4}, {10, 8}, {5, 4}, {20, 4}, {15, 5}} { // milliseconds
+			local := slow{memstore.New(), time.Duration(of.local) * time.Millisecond}
+			home := &link{Store: memstore.New(), oneWay: time.Duration(of.oneWay) * time.Millisecond}
+			s := must.Get(regions.New(local, home, regions.Config{Region: "eu", Regions: 2}))(t)
 			l := must.Get(core.New(core.Config{Store: s, Limits: []core.Limit{core.PerMinute(3000).By(keyfuncs.Everyone())}, Timeout: 100 * time.Millisecond}))(t)
 			time.Sleep(time.Minute)
 			var all sync.WaitGroup

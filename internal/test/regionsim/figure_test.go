@@ -26,7 +26,7 @@ func TestTheFigureIsWhatTheSimulationDraws(t *testing.T) {
 	}
 	svg := drawFigure(t)
 	if *update {
-		must.Do(t, os.WriteFile(picture, []byte(svg), 0o644))
+		must.OK(t, os.WriteFile(picture, []byte(svg), 0o644))
 		return
 	}
 	if string(must.Get(os.ReadFile(picture))(t)) != svg {
