@@ -111,7 +111,7 @@ func TestDocumentedStrategies(t *testing.T) {
 	}
 }
 
-var _, _, _ = docsClient, docsTopologies, docsPrefetch // compiled, and not called: there are no such servers
+var _, _, _, _ = docsClient, docsTopologies, docsPrefetch, docsRegions // compiled, and not called: there are no such servers
 
 var _, _ = docsCheck, docsExempt
 

@@ -20,7 +20,7 @@ func TestEveryValueHasAWord(t *testing.T) {
 		{"MissingKey", missingKeys, func(i int) string { return core.MissingKey(i).String() }},
 		{"RegionMode", regionModes, func(i int) string {
 			return strings.Replace(core.RegionMode(i).String(), "unknown mode", "RegionMode(", 1)
-		}}, //nolint:gosec // G115: a few
+		}},
 		{"OutageAction", outages, func(i int) string { return core.OutageAction(i).String() }},
 	} {
 		for i, word := range tt.words {
