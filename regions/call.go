@@ -23,6 +23,7 @@ type part struct {
 	spend *store.Rule // under which units of the share are spent
 	ends  int64       // of the period whose units these are
 	asked bool        // the units are counted in key.asked
+	late  bool        // they were charged after the period, and go back
 	known known       // of the key, after the decision
 }
 

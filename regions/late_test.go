@@ -2,6 +2,7 @@ package regions_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,11 +20,14 @@ import (
 // late is a region's store that calls reach late.
 type late struct {
 	core.Store
-	by atomic.Int64 // nanoseconds
+	by   atomic.Int64 // nanoseconds
+	only atomic.Bool  // those that spend a share, and no others
 }
 
 func (l *late) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	time.Sleep(time.Duration(l.by.Load()))
+	if !l.only.Load() || strings.Contains(checks[0].Rule.Name, "/spend/") {
+		time.Sleep(time.Duration(l.by.Load()))
+	}
 	return l.Store.Take(ctx, checks, results)
 }
 
@@ -65,6 +69,32 @@ func TestALeaseOfAnotherWindowGoesBack(t *testing.T) {
 		time.Sleep(35 * time.Second) // home is in the next window already
 		check.Equal(t, "granted", ask(t, l, 500), 100)
 		check.Equal(t, "leased", w.regions[0].Stats().Leased, 0)
+		settle()
+	})
+}
+
+// A request that is late each time it is sent is denied in the end, and charged nothing.
+func TestARequestThatIsAlwaysLateIsDenied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		local := &late{Store: memstore.New()}
+		s := must.Get(regions.New(local, memstore.New(), regions.Config{Region: "eu", Regions: 3}))(t)
+		rule := must.Get(core.PerMinute(900).FixedWindow().Rule())(t)
+		results := make([]core.Result, 1)
+		take := func(cost int64) core.Result {
+			must.OK(t, s.Take(t.Context(), []core.Check{{Key: []byte("client"), Rule: &rule, Cost: cost}}, results))
+			return results[0]
+		}
+		take(100)
+		time.Sleep(10 * time.Second) // home was new
+		check.Equal(t, "in time", take(100).Allowed, true)
+		for range 31 { // the floor is used up, so that the next request asks for the share at once
+			take(1)
+		}
+		local.only.Store(true)
+		local.by.Store(int64(time.Minute))
+		r := take(100)
+		check.All(t, "late each time", []any{r.Allowed, r.Charged}, false, false)
 		settle()
 	})
 }

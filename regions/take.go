@@ -150,8 +150,7 @@ func (s *Store) takeShadows(ctx context.Context, c *call, more bool) {
 func (s *Store) undoLate(ctx context.Context, c *call) (late bool, err error) {
 	for n, i := range c.at {
 		if p := &c.parts[i]; p.from == fromShare && c.results[n].At >= p.ends {
-			late = true
-			c.results[n].Allowed = false
+			late, p.late = true, true
 			p.from = fromFloor
 			if p.plan.floor == nil {
 				p.from = fromNowhere
@@ -167,8 +166,10 @@ func (s *Store) undoLate(ctx context.Context, c *call) (late bool, err error) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.HomeTimeout)
 	defer cancel()
 	err = s.local.Refund(within, c.checks, c.results)
-	for n := range c.results {
-		c.results[n].Charged = false
+	for n, i := range c.at { // after Refund, which sets them
+		r, p := &c.results[n], &c.parts[i]
+		r.Allowed, r.Charged = r.Allowed && !p.late, false
+		p.late = false
 	}
 	return true, err
 }
