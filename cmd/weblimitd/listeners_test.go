@@ -254,10 +254,7 @@ func TestMutualTLS(t *testing.T) {
 	over := func(url string) int {
 		trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { conns[url+c.Conn.LocalAddr().String()] = true }}
 		r, _ := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodGet, url, nil)
-		code, _, err := ask(open, r)
-		if err != nil {
-			return 0
-		}
+		code, _, _ := ask(open, r) // a connection that is refused can be closed before its body was read
 		return code
 	}
 	data, admin := "https://localhost:"+port, "https://"+in.admin+"/status"
