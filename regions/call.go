@@ -15,6 +15,14 @@ const (
 	fromNowhere // there is no floor, and nothing is leased
 )
 
+// first returns where the units of a request come from at first.
+func (p *plan) first() purse {
+	if p.mode.Mode == store.RegionsLeased && p.floor == nil {
+		return fromNowhere
+	}
+	return fromFloor
+}
+
 // part is one check of a call, and how it is decided.
 type part struct {
 	plan  *plan
@@ -61,16 +69,13 @@ func (s *Store) prepare(checks []store.Check, results []store.Result) *call {
 			return nil
 		}
 		p := s.plan(checks[i].Rule)
-		c.parts = append(c.parts, part{plan: p})
+		c.parts = append(c.parts, part{plan: p, from: p.first()})
 		if p.mode.Mode == store.RegionsHome {
 			c.homeChecks, c.homeResults, c.atHome = append(c.homeChecks, checks[i]), append(c.homeResults, store.Result{}), append(c.atHome, i)
 		} else {
 			c.checks, c.results, c.at = append(c.checks, checks[i]), append(c.results, store.Result{}), append(c.at, i)
 		}
 		plain = plain && p.mode.Mode == store.RegionsEach
-		if p.mode.Mode == store.RegionsLeased && p.floor == nil {
-			c.parts[i].from = fromNowhere
-		}
 	}
 	if plain {
 		c.release()

@@ -71,11 +71,18 @@ func (s *Store) takeAtHome(ctx context.Context, c *call, granted bool) error {
 	if err == nil && fits(c.homeChecks, c.homeResults) || len(c.checks) == 0 {
 		return err
 	}
+	if undone := s.undo(ctx, c); undone != nil && err == nil {
+		return undone
+	}
+	return err
+}
+
+// undo gives back what the region has charged, also for a request that has ended. Like all of a Refund it sets the results:
+// what was denied must be denied again.
+func (s *Store) undo(ctx context.Context, c *call) error {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.HomeTimeout)
 	defer cancel()
-	if undo := s.local.Refund(within, c.checks, c.results); undo != nil && err == nil {
-		return undo
-	}
+	err := s.local.Refund(within, c.checks, c.results)
 	for n := range c.results {
 		c.results[n].Charged = false
 	}
@@ -151,10 +158,7 @@ func (s *Store) undoLate(ctx context.Context, c *call) (late bool, err error) {
 	for n, i := range c.at {
 		if p := &c.parts[i]; p.from == fromShare && c.results[n].At >= p.ends {
 			late, p.late = true, true
-			p.from = fromFloor
-			if p.plan.floor == nil {
-				p.from = fromNowhere
-			}
+			p.from = p.plan.first()
 			p.key.mu.Lock()
 			p.key.end(p.ends)
 			p.key.mu.Unlock()
@@ -163,13 +167,11 @@ func (s *Store) undoLate(ctx context.Context, c *call) (late bool, err error) {
 	if !late {
 		return false, nil
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.HomeTimeout)
-	defer cancel()
-	err = s.local.Refund(within, c.checks, c.results)
-	for n, i := range c.at { // after Refund, which sets them
-		r, p := &c.results[n], &c.parts[i]
-		r.Allowed, r.Charged = r.Allowed && !p.late, false
-		p.late = false
+	err = s.undo(ctx, c)
+	for n, i := range c.at {
+		if p := &c.parts[i]; p.late {
+			p.late, c.results[n].Allowed = false, false
+		}
 	}
 	return true, err
 }
