@@ -25,6 +25,7 @@ type setup struct {
 func setups(b testing.TB) []setup {
 	never := newSDK(b, weblimitotel.Config{}, sdktrace.WithSampler(sdktrace.NeverSample()))
 	always := newSDK(b, weblimitotel.Config{})
+	shaped := newSDK(b, weblimitotel.Config{RateLimiting: true})
 	unsampled, _ := never.traces.Tracer("test").Start(b.Context(), "GET /items/:id")
 	sampled, _ := always.traces.Tracer("test").Start(b.Context(), "GET /items/:id")
 	spansOnly := weblimitotel.Must(weblimitotel.New(weblimitotel.Config{MeterProvider: noop.NewMeterProvider(), TracerProvider: never.traces}))
@@ -33,6 +34,7 @@ func setups(b testing.TB) []setup {
 	return []setup{
 		{"allowed/no observer", allowed, b.Context(), nil, 0},
 		{"allowed/no span", allowed, b.Context(), never, 0},
+		{"allowed/no span, rate limiting", allowed, b.Context(), shaped, 0},
 		{"allowed/span that does not record", allowed, unsampled, never, 0},
 		{"allowed/span that does not record, no meter", allowed, unsampled, spansOnly, 0},
 		{"allowed/span that records", allowed, sampled, always, 4},

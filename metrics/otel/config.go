@@ -34,6 +34,10 @@ type Config struct {
 	// WithoutRoutes leaves the route out. Some routers take a moment to tell the route.
 	// Defaults to false.
 	WithoutRoutes bool
+
+	// RateLimiting adds metrics in the shape of aspnetcore.rate_limiting.*, which are stable in OpenTelemetry's
+	// semantic conventions: weblimit.rate_limiting.requests and others, beside those of the package. Defaults to false.
+	RateLimiting bool
 }
 
 const defaultMaxSeries = 1000
@@ -54,7 +58,7 @@ func New(config Config) (*Observer, error) {
 		config.TracerProvider = otel.GetTracerProvider()
 	}
 	o := &Observer{
-		maxSeries: config.MaxSeries, withoutRoutes: config.WithoutRoutes,
+		maxSeries: config.MaxSeries, withoutRoutes: config.WithoutRoutes, rateLimiting: rateLimiting{on: config.RateLimiting},
 		tracer: config.TracerProvider.Tracer(scope, trace.WithInstrumentationVersion(core.Version())),
 	}
 	_, o.unmeasured = config.MeterProvider.(noop.MeterProvider)
@@ -65,7 +69,11 @@ func New(config Config) (*Observer, error) {
 		return o, nil
 	}
 	meter := config.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(core.Version()))
-	if err := errors.Join(o.policies.make(meter), o.regions.make(meter, &o.policies)); err != nil {
+	err := errors.Join(o.policies.make(meter), o.regions.make(meter, &o.policies))
+	if o.rateLimiting.on {
+		err = errors.Join(err, o.rateLimiting.make(meter, &o.policies))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("weblimit: otel: %w", err)
 	}
 	return o, nil

@@ -70,6 +70,13 @@
 //	weblimit.policy.info             gauge          weblimit.policy.version
 //	weblimit.policy.refused          gauge
 //
+// With [Config.RateLimiting] there are also these, which have the shape of ASP.NET Core's
+// aspnetcore.rate_limiting.*:
+//
+//	weblimit.rate_limiting.requests              counter        weblimit.rate_limiting.policy: the limit, weblimit.rate_limiting.result: acquired, endpoint_limiter or request_canceled
+//	weblimit.rate_limiting.request.time_in_queue histogram      the same
+//	weblimit.rate_limiting.queued_requests       updowncounter
+//
 // No attribute holds a key, an address of a client, or anything else that a client sends: the limit
 // and the route are names of the application. Their number is bounded all the same; see
 // Config.MaxSeries. An attribute without a value is left out.

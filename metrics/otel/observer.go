@@ -18,10 +18,11 @@ type Observer struct {
 	maxSeries     int
 	withoutRoutes bool
 
-	limits   cache[string, *series]
-	health   health
-	policies policies
-	regions  regions
+	limits       cache[string, *series]
+	health       health
+	policies     policies
+	regions      regions
+	rateLimiting rateLimiting
 }
 
 var _ core.Observer = (*Observer)(nil)
@@ -44,6 +45,9 @@ func (o *Observer) measure(ctx context.Context, seen *core.Observation) {
 		of.route = seen.Route()
 	}
 	o.decisions.Add(ctx, 1, limit.decided(of, o.maxSeries)...)
+	if o.rateLimiting.on {
+		o.rateLimiting.measure(ctx, seen, limit)
+	}
 	if seen.CheckTime > 0 {
 		o.check.Record(ctx, seen.CheckTime.Seconds(), limit.checked(d.Err)...)
 	}

@@ -27,6 +27,8 @@ const (
 	attrUnits      = attribute.Key("weblimit.region.units.kind")
 	attrRoute      = attribute.Key("http.route")
 	attrErrorType  = attribute.Key("error.type")
+	attrPolicy     = attribute.Key("weblimit.rate_limiting.policy")
+	attrResult     = attribute.Key("weblimit.rate_limiting.result")
 )
 
 const (
@@ -49,6 +51,7 @@ type series struct {
 	failures  cache[string, []metric.RecordOption]
 	settled   [len(kinds)][]metric.AddOption
 	record    []metric.RecordOption
+	results   [len(results)]resultOptions // empty without rateLimiting
 }
 
 // outcome is what the attributes of a decision depend on, beside its limit.
@@ -73,15 +76,18 @@ func (o *Observer) limit(name string) *series {
 		return s
 	}
 	name = strings.Clone(name)
-	if s, ok := o.limits.add(name, maxLimits, func() *series { return newSeries(name) }); ok {
+	if s, ok := o.limits.add(name, maxLimits, func() *series { return o.newSeries(name) }); ok {
 		return s
 	}
-	s, _ := o.limits.add(other, maxLimits+1, func() *series { return newSeries(other) })
+	s, _ := o.limits.add(other, maxLimits+1, func() *series { return o.newSeries(other) })
 	return s
 }
 
-func newSeries(name string) *series {
+func (o *Observer) newSeries(name string) *series {
 	s := &series{name: valid(name)}
+	if o.rateLimiting.on {
+		s.results = byResult(s.name)
+	}
 	s.record = []metric.RecordOption{s.with()}
 	for kind, text := range kinds {
 		s.settled[kind] = []metric.AddOption{s.with(attrKind.String(text))}
@@ -89,10 +95,15 @@ func newSeries(name string) *series {
 	return s
 }
 
-// with returns an attribute set of the limit and others. Empty ones are left out.
+// with returns an attribute set of the limit and others.
 func (s *series) with(attrs ...attribute.KeyValue) metric.MeasurementOption {
-	kept := make([]attribute.KeyValue, 0, len(attrs)+1)
-	for _, a := range append(attrs, attrLimit.String(s.name)) {
+	return setOf(append(attrs, attrLimit.String(s.name))...)
+}
+
+// setOf returns an attribute set. Empty ones are left out.
+func setOf(attrs ...attribute.KeyValue) metric.MeasurementOption {
+	kept := make([]attribute.KeyValue, 0, len(attrs))
+	for _, a := range attrs {
 		if a.Value.AsString() != "" {
 			kept = append(kept, a)
 		}
