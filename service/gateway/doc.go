@@ -1,6 +1,6 @@
 // Package gateway answers the subrequests by which gateways ask whether a request may pass: nginx's
-// auth_request, forward_auth of Caddy, ForwardAuth of Traefik, scripts of HAProxy, and Envoy's
-// ext_authz over HTTP.
+// auth_request, forward_auth of Caddy, ForwardAuth of Traefik, scripts of HAProxy and Kong, forward-auth of APISIX,
+// a plugin of Tyk, and Envoy's ext_authz over HTTP.
 //
 //	set, err := policy.Load("limits.yaml")
 //	…
@@ -10,9 +10,9 @@
 //
 // The path of a subrequest chooses the policy and the kind of gateway:
 //
-//	/v1/auth/{policy}            Caddy, Traefik, HAProxy: a denial has its own status
+//	/v1/auth/{policy}            Caddy, Traefik, HAProxy, Kong, APISIX, Tyk: a denial has its own status
 //	/v1/auth_request/{policy}    nginx: a denial is a 403 whose headers have the status and the body
-//	/v1/ext_authz/{policy}/…     Envoy: method, path and host are those of the original request
+//	/v1/ext_authz/{policy}/…     Envoy, Istio: method, path and host are those of the original request
 //
 // In the first two, these headers describe the request that the client has sent. The gateway sets each of
 // them itself, on every subrequest, and so overwrites what the client has sent under that name:

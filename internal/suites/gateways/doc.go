@@ -2,7 +2,7 @@
 // front of weblimitd and an application, send forged requests, and stop, freeze and restart the limiter.
 //
 // The tests need Linux, and nginx, haproxy and caddy in PATH. Without them the tests skip; where CI=true they
-// fail. Traefik is in no Debian release: its tests skip without it, everywhere. This builds it, in ten minutes
+// fail. The recipes for gateways that can't run here also need nginx's module for Lua, and node. Traefik is in no Debian release: its tests skip without it, everywhere. This builds it, in ten minutes
 // (v3.7.13 was tried, too):
 //
 //	git clone --depth 1 --branch v3.5.3 https://github.com/traefik/traefik && cd traefik

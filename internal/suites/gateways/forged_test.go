@@ -25,28 +25,30 @@ var claims = []string{
 // A client that makes up 1,000 requests has 100 served: the limit. Another client has its own.
 func TestForgedRequests(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, p *program) {
-		s := p.shared(t, "")
-		s.attacker = proxies.Attacker
-		got := proxies.Attack(t, s.addr, "/things", claims...)
-		if served := s.served.Load(); served != 100 || got[http.StatusOK] != 100 {
-			t.Errorf("%d requests were served, and the answers were %v, want 100", served, got)
+	each(t, func(t *testing.T, p *program) { forge(t, p.shared(t, "")) })
+}
+
+func forge(t *testing.T, s *setup) {
+	t.Helper()
+	s.attacker = proxies.Attacker
+	got := proxies.Attack(t, s.addr, "/things", claims...)
+	if served := s.served.Load(); served != 100 || got[http.StatusOK] != 100 {
+		t.Errorf("%d requests were served, and the answers were %v, want 100", served, got)
+	}
+	if got[http.StatusTooManyRequests] < 700 {
+		t.Errorf("too few requests reached the limit: %v", got)
+	}
+	for status := range got {
+		if status >= 500 && status != http.StatusNotImplemented {
+			t.Errorf("%d requests got %d", got[status], status)
 		}
-		if got[http.StatusTooManyRequests] < 700 {
-			t.Errorf("too few requests reached the limit: %v", got)
-		}
-		for status := range got {
-			if status >= 500 && status != http.StatusNotImplemented {
-				t.Errorf("%d requests got %d", got[status], status)
-			}
-		}
-		a := s.get(t, s.bystander, "/things")
-		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("RateLimit"), `"client";r=99;`) {
-			t.Errorf("another client got %s %v", a.Status, a.Header)
-		}
-		denied(t, s.get(t, s.attacker, "/things"))
-		s.refusedNone(t)
-	})
+	}
+	a := s.get(t, s.bystander, "/things")
+	if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("RateLimit"), `"client";r=99;`) {
+		t.Errorf("another client got %s %v", a.Status, a.Header)
+	}
+	denied(t, s.get(t, s.attacker, "/things"))
+	s.refusedNone(t)
 }
 
 // denied fails the test unless an answer is a denial as docs/use/headers.md says.

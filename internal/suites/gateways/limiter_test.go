@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 }
 
 // limiterCommand returns the command of a limiter that serves gateways: on a unix socket, or on a TCP address
-// those that have the token and append 127.0.0.1 to X-Forwarded-For.
+// those that have the token. With "tcp" they append 127.0.0.1 to X-Forwarded-For, with "tcp4" nothing.
 func limiterCommand(tb testing.TB, network, addr, file string) *exec.Cmd {
 	tb.Helper()
 	path := must.Get(daemon())(tb)
@@ -70,8 +70,11 @@ func limiterCommand(tb testing.TB, network, addr, file string) *exec.Cmd {
 	if network == "unix" {
 		cmd.Args = append(cmd.Args, "--listen=unix:"+addr)
 	} else {
-		cmd.Args = append(cmd.Args, "--listen="+addr, "--gateway-proxies=127.0.0.1/32")
+		cmd.Args = append(cmd.Args, "--listen="+addr)
 		cmd.Env = append(os.Environ(), "WEBLIMIT_TOKENS="+token)
+	}
+	if network == "tcp" {
+		cmd.Args = append(cmd.Args, "--gateway-proxies=127.0.0.1/32")
 	}
 	return cmd
 }
@@ -86,7 +89,7 @@ type limiter struct {
 func startLimiter(tb testing.TB, network, dir, limits string) *limiter {
 	tb.Helper()
 	l := &limiter{network: network, addr: filepath.Join(dir, "gateway.sock"), file: filepath.Join(dir, "limits.yaml")}
-	if network == "tcp" {
+	if network != "unix" {
 		l.addr = proxies.FreeAddr(tb)
 	}
 	must.OK(tb, os.WriteFile(l.file, []byte(limits), 0o600))
