@@ -49,7 +49,7 @@ var recipes = []*recipe{
 	{name: "aws", page: "recipes-cloud.md", files: []string{"authorizer.mjs", "template.yaml"}, static: true, runs: true, start: (*recipe).startLambda},
 }
 
-// few is the policy file for recipes, of which some take a process for each request.
+// few is the policy file of the tests of recipes, whose clients are denied from their third request on.
 const few = `
 defaults:
   bypass:
