@@ -17,6 +17,7 @@ type callerOptions struct {
 	tokens, tokensFile           settings.String
 	tlsCert, tlsKey, tlsClientCA settings.String
 	tlsClientNames               settings.List
+	tlsGRPCOnly                  settings.Bool
 }
 
 func (o *callerOptions) add(g settings.Group) {
@@ -26,6 +27,7 @@ func (o *callerOptions) add(g settings.Group) {
 	g.Add("tls-key", &o.tlsKey, "", "PEM file with its key")
 	g.Add("tls-client-ca", &o.tlsClientCA, "", "PEM file of authorities: callers need a certificate of them")
 	g.Add("tls-client-names", &o.tlsClientNames, "", "names that a caller's certificate has one of")
+	g.Add("tls-grpc-only", &o.tlsGRPCOnly, "false", "these are for the gRPC listener alone: the data listener, which probes ask, has no TLS").Needs("tls-cert")
 }
 
 // callers lets those in who have a token, if there are tokens. Certificates are checked before.

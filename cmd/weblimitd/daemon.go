@@ -102,18 +102,10 @@ func (o *options) validate() error {
 	if err := errors.Join(o.validateEnvoy(), o.set.Needless(), o.regionOptions.validate()); err != nil {
 		return err
 	}
-	if o.listen.IsOff() && o.grpcListen.IsOff() {
-		return errors.New("nobody could ask: set --listen or --grpc-listen")
+	if bool(o.tlsGRPCOnly) && o.grpcListen.IsOff() {
+		return errors.New("--tls-grpc-only leaves no listener with TLS, as --grpc-listen is off")
 	}
-	for _, pair := range []struct {
-		one, other string
-		a, b       listen.Address
-	}{{"listen", "admin-listen", o.listen, o.adminListen}, {"listen", "grpc-listen", o.listen, o.grpcListen}, {"admin-listen", "grpc-listen", o.adminListen, o.grpcListen}} {
-		if pair.a.Same(pair.b) {
-			return fmt.Errorf("--%s and --%s are both %s: callers and operators need different listeners", pair.one, pair.other, pair.a.Text)
-		}
-	}
-	return nil
+	return o.listenOptions.validate()
 }
 
 // observeAndMount makes the policies, what observes them, and the parts that callers ask.
@@ -143,7 +135,7 @@ func (s *daemon) observeAndMount(ctx context.Context, who *operators) (err error
 		}
 		observers = append(observers, s.denials)
 	}
-	if s.traces, err = newTraces(ctx, os.Getenv, s.instance, s.log); err != nil {
+	if s.traces, err = newTraces(ctx, os.Getenv, o.tracing, s.instance, s.log); err != nil {
 		return err
 	}
 	if s.guard.traces = s.traces; s.traces != nil {
@@ -152,7 +144,7 @@ func (s *daemon) observeAndMount(ctx context.Context, who *operators) (err error
 	if s.policies, err = s.loadPolicies(); err != nil {
 		return err
 	}
-	p := &parts{policies: s.policies, backend: s.backend, store: s.backend.store, observe: core.Observers(observers...), logger: s.log, options: o}
+	p := &parts{policies: s.policies, backend: s.backend, store: s.backend.store, health: s.health, observe: core.Observers(observers...), logger: s.log, options: o}
 	for _, build := range mounts {
 		m, err := build(p)
 		if err != nil {

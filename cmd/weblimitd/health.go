@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,6 +94,18 @@ func (h *health) status() (word string, ready bool) {
 		return "degraded", h.readyInOutage
 	}
 	return p.String(), true
+}
+
+// unlessOut returns a health check of a part that fails while the store is away, where such an instance is not to be
+// ready.
+func (h *health) unlessOut(check http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if out, _ := h.storeOut(); out && !h.readyInOutage {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		check.ServeHTTP(w, r)
+	})
 }
 
 // watch asks the store now and then, so that an outage is known without requests, until ctx ends.

@@ -22,6 +22,7 @@ func (o *options) usage() string {
   weblimitd rollback                go back to the policy before
   weblimitd publish edge.yaml       check a file of Envoy, and publish it where --envoy-config redis:KEY says
   weblimitd version
+  ratelimit                         serve in place of envoyproxy/ratelimit, by its variables, under that name
 
 The other commands find the instance by the same settings. Each setting is a flag, a variable such as
 WEBLIMIT_ADMIN_LISTEN, or a line such as "admin-listen: 127.0.0.1:9181" in the file of --config. A flag

@@ -69,7 +69,7 @@ func TestVariablesInTheDocs(t *testing.T) {
 	t.Parallel()
 	const page = "../../docs/service/envoy.md"
 	text := must.Get(os.ReadFile(page))(t)
-	want := variableRows.ReplaceAllLiteralString(string(text), "<!-- variables -->\n\n| Variable | Here |\n| --- | --- |\n"+main.InheritedRows()+"\n<!-- end -->")
+	want := variableRows.ReplaceAllLiteralString(string(text), "<!-- variables -->\n\n| Variable | As weblimitd | As ratelimit |\n| --- | --- | --- |\n"+main.InheritedRows()+"\n<!-- end -->")
 	if want == string(text) && variableRows.Match(text) {
 		return
 	}

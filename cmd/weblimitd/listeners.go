@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
 	"github.com/weblimit/weblimit/internal/settings"
@@ -12,16 +14,19 @@ import (
 
 // listenOptions are the settings of listeners.
 type listenOptions struct {
-	listen, adminListen, grpcListen listen.Address
-	insecureListen                  settings.Bool
-	socketMode                      mode
-	socketGroup, adminSocketGroup   settings.String
+	listen, adminListen, grpcListen, metricsListen listen.Address
+	metricsPath                                    settings.String
+	insecureListen                                 settings.Bool
+	socketMode                                     mode
+	socketGroup, adminSocketGroup                  settings.String
 }
 
 func (o *listenOptions) add(g settings.Group) {
 	g.Add("listen", &o.listen, "127.0.0.1:9180", "checks, for callers")
 	g.Add("admin-listen", &o.adminListen, "127.0.0.1:9181", "health, metrics, page, reload and roll-back, for operators")
 	g.Add("grpc-listen", &o.grpcListen, "127.0.0.1:9182", "gRPC, for Envoy; only with --envoy-config")
+	g.Add("metrics-listen", &o.metricsListen, listen.Off, "metrics alone, all of them on one page, for a Prometheus that is to reach nothing else")
+	g.Add("metrics-path", &o.metricsPath, "/metrics", "path of that page").Needs("metrics-listen")
 	g.Add("insecure-listen", &o.insecureListen, "false", "serve callers on the network who have neither a token nor a certificate, and operators without TLS")
 	g.Add("socket-mode", &o.socketMode, "0660", "permissions of unix sockets")
 	g.Add("socket-group", &o.socketGroup, "", "group of the unix sockets for callers, such as that of a gateway")
@@ -44,6 +49,36 @@ func (m *mode) Set(text string) error {
 	return nil
 }
 
+// listener is one of the listeners of the settings, by its name in logs and metrics.
+type listener struct {
+	name    string
+	address listen.Address
+	callers bool // and not operators or Prometheus
+}
+
+func (o *listenOptions) listeners() []listener {
+	return []listener{{"data", o.listen, true}, {"admin", o.adminListen, false}, {"grpc", o.grpcListen, true}, {"metrics", o.metricsListen, false}}
+}
+
+// validate refuses listeners that nobody could use.
+func (o *listenOptions) validate() error {
+	if o.listen.IsOff() && o.grpcListen.IsOff() {
+		return errors.New("nobody could ask: set --listen or --grpc-listen")
+	}
+	if !strings.HasPrefix(string(o.metricsPath), "/") {
+		return fmt.Errorf("--metrics-path: %q must begin with a slash", o.metricsPath)
+	}
+	all := o.listeners()
+	for i, one := range all {
+		for _, other := range all[:i] {
+			if one.address.Same(other.address) {
+				return fmt.Errorf("--%s and --%s are both %s: callers and operators need different listeners", flagOf(other.name), flagOf(one.name), one.address.Text)
+			}
+		}
+	}
+	return nil
+}
+
 // openListeners opens all listeners, or none.
 func (s *daemon) openListeners(ctx context.Context, passed listen.Passed) (err error) {
 	o := s.options
@@ -54,23 +89,20 @@ func (s *daemon) openListeners(ctx context.Context, passed listen.Passed) (err e
 			}
 		}
 	}()
-	for _, one := range []struct {
-		name    string
-		address listen.Address
-	}{{"data", o.listen}, {"admin", o.adminListen}, {"grpc", o.grpcListen}} {
+	for _, one := range o.listeners() {
 		if one.address.IsOff() {
 			continue
 		}
-		group := o.socketGroup
-		if one.name == "admin" { // a gateway's group may ask, and not operate
-			group = o.adminSocketGroup
+		group := o.adminSocketGroup
+		if one.callers { // a gateway's group may ask, and not operate
+			group = o.socketGroup
 		}
 		l, err := one.address.Open(ctx, passed, listen.SocketOptions{Mode: o.socketMode.FileMode, Group: string(group)})
 		if err != nil {
 			return fmt.Errorf("--%s: %w", flagOf(one.name), err)
 		}
 		s.listeners[one.name] = listen.Bound(l, o.maxConnections.N)
-		if one.name != "admin" {
+		if one.callers {
 			if err := s.reachable(one.name, listen.ReachOf(l)); err != nil {
 				return err
 			}
@@ -94,7 +126,7 @@ func (s *daemon) reachable(listener string, reach listen.Reach) error {
 	if reach != listen.Network || bool(o.insecureListen) {
 		return nil
 	}
-	if s.callers.tokens == nil && o.tlsClientCA == "" {
+	if s.callers.tokens == nil && (o.tlsClientCA == "" || s.certs[listener] == nil) {
 		return fmt.Errorf("--%s: everybody on the network could use up the quotas of others there: set --tls-client-ca or --tokens-file, listen on 127.0.0.1 or unix:/path, or set --insecure-listen if the network itself keeps others out", flagOf(listener))
 	}
 	if s.certs[listener] == nil {

@@ -4,6 +4,8 @@
 //	weblimitd --policy limits.yaml
 //	weblimitd --policy limits.yaml --redis redis://localhost:6379
 //
+// Started under the name ratelimit, by a link, it takes the place of envoyproxy/ratelimit: see entry.
+//
 // weblimitd --help lists the settings. docs/service/weblimitd.md describes installation and operation.
 package main
 
@@ -35,14 +37,18 @@ const (
 	exitUsage = 2
 )
 
-func main() { os.Exit(command(os.Args[1:], os.Environ(), os.Stdout, os.Stderr)) }
+func main() { os.Exit(command(os.Args, os.Environ(), os.Stdout, os.Stderr)) }
 
 // runError is what went wrong after the command line and the settings had been understood.
 type runError struct{ error }
 
-// command runs the program and returns its exit code.
+// command runs the program and returns its exit code. The first argument is what it was started as.
 func command(args, env []string, out, errs io.Writer) int {
 	o := newOptions()
+	if startedAs(args[0], entryName) {
+		o.entry = &entry{options: o}
+	}
+	args = args[1:]
 	if err := o.set.OneDash(args); err != nil {
 		return fails(errs, exitUsage, err)
 	}
@@ -143,8 +149,16 @@ func (o *options) serve(out, logs io.Writer) error {
 	slog.SetDefault(s.log) // where packages report the health of their store
 	if o.check {
 		s.close()
+		if o.entry != nil {
+			for _, b := range o.entry.said {
+				_, _ = fmt.Fprintln(out, b)
+			}
+		}
 		_, _ = fmt.Fprintln(out, "ok: "+s.loaded())
 		return nil
+	}
+	if o.entry != nil {
+		o.entry.tell(s.log)
 	}
 	if err := s.run(ctx, signals, passed, notify); err != nil {
 		return runError{err}

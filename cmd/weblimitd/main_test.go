@@ -28,8 +28,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
-// daemon is the binary that the tests run.
-var daemon string
+// daemon is the binary that the tests run, and asEntry a link to it, as an image has it.
+var daemon, asEntry string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
@@ -40,6 +40,10 @@ func buildAndRun(m *testing.M) int {
 		defer os.RemoveAll(dir)
 		daemon = filepath.Join(dir, "weblimitd")
 		err = program.Build(dir, ".", ".")
+	}
+	if err == nil {
+		asEntry = filepath.Join(dir, "ratelimit")
+		err = os.Symlink(daemon, asEntry)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -82,6 +86,7 @@ type instance struct {
 	data     string // where it listens
 	admin    string
 	grpc     string
+	metrics  string
 	policy   string // the file
 	adminURL string
 	client   *http.Client // of the admin listener
@@ -99,7 +104,7 @@ func has(args []string, flag string) bool {
 
 func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...string) *instance {
 	t.Helper()
-	in := &instance{log: new(child.Output), ended: make(chan struct{})}
+	policy := ""
 	for _, unless := range [][]string{
 		{"--listen", "127.0.0.1:0"},
 		{"--admin-listen", "unix:" + filepath.Join(child.Dir(t), "admin.sock")},
@@ -112,13 +117,22 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 		}
 	}
 	if !has(args, "--policy") {
-		in.policy = write(t, "limits.yaml", onePolicy("1", 5))
-		args = append(args, "--policy", in.policy)
+		policy = write(t, "limits.yaml", onePolicy("1", 5))
+		args = append(args, "--policy", policy)
 	}
-	in.cmd = exec.Command(daemon, args...)
-	in.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, env...)
+	cmd := exec.Command(daemon, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, env...)
+	prepare(cmd)
+	in := launch(t, cmd)
+	in.policy = policy
+	return in
+}
+
+// launch starts a command that logs as JSON, and waits until it serves.
+func launch(t *testing.T, cmd *exec.Cmd) *instance {
+	t.Helper()
+	in := &instance{cmd: cmd, log: new(child.Output), ended: make(chan struct{})}
 	in.cmd.Stdout, in.cmd.Stderr = in.log, in.log
-	prepare(in.cmd)
 	must.OK(t, child.Start(in.cmd))
 	go func() {
 		_ = in.cmd.Wait()
@@ -143,7 +157,7 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 		return strings.Contains(in.log.String(), "weblimitd: serving")
 	})
 	line := in.line(t, "weblimitd: serving")
-	in.data, in.admin, in.grpc = fmt.Sprint(line["data"]), fmt.Sprint(line["admin"]), fmt.Sprint(line["grpc"])
+	in.data, in.admin, in.grpc, in.metrics = fmt.Sprint(line["data"]), fmt.Sprint(line["admin"]), fmt.Sprint(line["grpc"]), fmt.Sprint(line["metrics"])
 	in.adminURL, in.client = "http://"+in.admin, &http.Client{Timeout: time.Minute}
 	if path, ok := strings.CutPrefix(in.admin, "unix:"); ok {
 		in.adminURL, in.client = "http://localhost", unixClient(path)
@@ -248,9 +262,15 @@ func (in *instance) metric(t *testing.T, series string) string {
 // run runs weblimitd to its end.
 func run(t *testing.T, env []string, args ...string) (code int, out string) {
 	t.Helper()
+	return runAs(t, daemon, env, args...)
+}
+
+// runAs runs it under another name.
+func runAs(t *testing.T, name string, env []string, args ...string) (code int, out string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, daemon, args...)
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
@@ -267,7 +287,16 @@ func inside(env []string, args ...string) (code int, out string) {
 	alone.Lock()
 	defer alone.Unlock()
 	var text strings.Builder
-	code = weblimitd.Command(args, env, &text, &text)
+	code = weblimitd.Command(append([]string{"weblimitd"}, args...), env, &text, &text)
+	return code, text.String()
+}
+
+// asRatelimit is run in this process under the name of envoyproxy/ratelimit.
+func asRatelimit(env []string, args ...string) (code int, out string) {
+	alone.Lock()
+	defer alone.Unlock()
+	var text strings.Builder
+	code = weblimitd.Command(append([]string{"/bin/ratelimit"}, args...), env, &text, &text)
 	return code, text.String()
 }
 

@@ -72,6 +72,9 @@ func (o *options) validateEnvoy() error {
 				return fmt.Errorf("--%s needs --envoy-limit-headers", name)
 			}
 		}
+		if o.entry != nil { // which has taken or refused them
+			return nil
+		}
 		return o.refuseInherited()
 	}
 	for _, s := range o.set.All() {
@@ -137,7 +140,7 @@ func mountEnvoy(p *parts) (*mount, error) {
 	return &mount{
 		name:  "envoy",
 		http:  map[string]http.Handler{"/json": server.JSON()},
-		open:  map[string]http.Handler{"/healthcheck": server.Healthcheck()},
+		open:  map[string]http.Handler{"/healthcheck": p.health.unlessOut(server.Healthcheck())},
 		admin: map[string]http.Handler{"GET /metrics/envoy": server.Metrics()},
 		grpc:  server.Register, leave: server.Shutdown, reload: server.Reload,
 		watch: func(ctx context.Context) {

@@ -34,6 +34,7 @@ type parts struct {
 	policies *policy.Set // nil without --policy
 	backend  *backend
 	store    core.Store
+	health   *health
 	observe  core.Observer
 	logger   *slog.Logger
 	options  *options

@@ -13,6 +13,8 @@ import (
 type options struct {
 	set       *settings.Set
 	variables map[string]string // of the environment
+	entry     *entry            // nil unless the program was started under the name of envoyproxy/ratelimit
+	tracing   tracing
 
 	config settings.String
 	policyOptions

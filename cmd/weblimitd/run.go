@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/settings"
 )
 
 // followEvery is how often files of certificates, tokens, secrets and operators are read.
@@ -40,7 +41,7 @@ func (s *daemon) run(ctx context.Context, signals <-chan os.Signal, passed *syst
 	s.health.set(serving)
 	said := s.loaded()
 	s.log.Info("weblimitd: serving", "version", core.Version(), "instance", s.instance, "policy", s.policyVersion(), "loaded", said, "store", s.backend.kind,
-		"data", s.where("data"), "admin", s.where("admin"), "grpc", s.where("grpc"), "threads", runtime.GOMAXPROCS(0), "memory_limit", memory)
+		"data", s.where("data"), "admin", s.where("admin"), "grpc", s.where("grpc"), "metrics", s.where("metrics"), "threads", runtime.GOMAXPROCS(0), "memory_limit", memory)
 	notify.Ready("serving, policy " + s.policyVersion())
 
 	c := &course{daemon: s, servers: servers, notify: notify, said: said, reloads: make(chan error, 1), cut: make(chan struct{})}
@@ -122,9 +123,9 @@ func (s *daemon) follow(ctx context.Context, what string, reload func() (changed
 
 // servers are those of the listeners.
 type servers struct {
-	data, admin *http.Server
-	conns       connections // of data
-	grpc        interface {
+	data, admin, metrics *http.Server
+	conns                connections // of data
+	grpc                 interface {
 		GracefulStop()
 		Stop()
 	}
@@ -140,11 +141,16 @@ func (s *daemon) start() *servers {
 	}
 	if l := s.listeners["admin"]; l != nil {
 		o := s.admin.operators
-		o.reach, o.allowed = listen.ReachOf(l), bool(s.options.insecureListen)
+		o.reach = listen.ReachOf(l)
+		o.allowed = bool(s.options.insecureListen) && s.options.set.From("insecure-listen") != settings.Inherited // which callers have, and no operator
 		o.certs = s.certs["admin"]
 		all.admin = s.httpServer("admin", s.admin.handler(bool(s.options.pprof)))
 		all.admin.RegisterOnShutdown(s.admin.page.Close)
 		s.serveHTTP("admin", all.admin)
+	}
+	if l := s.listeners["metrics"]; l != nil {
+		all.metrics = s.httpServer("metrics", s.metricsHandler(listen.ReachOf(l)))
+		s.serveHTTP("metrics", all.metrics)
 	}
 	if s.listeners["grpc"] != nil {
 		server := s.newGRPC()
@@ -155,7 +161,7 @@ func (s *daemon) start() *servers {
 }
 
 // drain ends the service: first it serves on while it is not ready, then it takes no more connections
-// and finishes what runs, then it settles, and last it ends the admin listener. Requests that end last still have something
+// and finishes what runs, then it settles, and last it ends the listeners for operators and metrics. Requests that end last still have something
 // to settle, and operators look at health and metrics until nothing is left to see.
 func (all *servers) drain(ctx context.Context, s *daemon, delay time.Duration, cut <-chan struct{}) error {
 	for _, m := range s.mounts {
@@ -198,11 +204,13 @@ func (all *servers) drain(ctx context.Context, s *daemon, delay time.Duration, c
 			}
 		}
 	}
-	if all.admin != nil {
-		closing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer done()
-		_ = all.admin.Shutdown(closing) // a page that is open is no reason to wait
-		_ = all.admin.Close()
+	for _, server := range []*http.Server{all.metrics, all.admin} {
+		if server != nil {
+			closing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer done()
+			_ = server.Shutdown(closing) // a page that is open is no reason to wait
+			_ = server.Close()
+		}
 	}
 	return errors.Join(append(settled, fromHTTP, fromGRPC)...)
 }

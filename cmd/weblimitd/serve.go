@@ -60,7 +60,9 @@ func (s *daemon) loadCertificates() error {
 		return err
 	}
 	if callers != nil {
-		s.certs["data"] = callers
+		if !o.tlsGRPCOnly {
+			s.certs["data"] = callers
+		}
 		if !o.grpcListen.IsOff() {
 			s.certs["grpc"] = callers
 		}

@@ -38,6 +38,7 @@ func valid(t *testing.T) map[string]string {
 	return map[string]string{
 		"config": write(t, "empty.yaml", "# nothing\n"), "end-mark": "true", "policy-keep": filepath.Join(t.TempDir(), "kept.yaml"),
 		"listen": "127.0.0.1:0", "admin-listen": "off", "grpc-listen": "127.0.0.1:0", "insecure-listen": "true",
+		"metrics-listen": "127.0.0.1:0", "metrics-path": "/stats",
 		"socket-mode": "0600", "socket-group": "root", "admin-socket-group": "root",
 		"redis": "redis://127.0.0.1:1", "redis-cluster": "true", "redis-sentinel-master": "main", "redis-user": "app",
 		"redis-password-file": text, "redis-sentinel-user": "s", "redis-sentinel-password-file": text,
@@ -47,7 +48,7 @@ func valid(t *testing.T) map[string]string {
 		"home-redis": "redis://127.0.0.1:1", "home-redis-cluster": "true", "home-redis-sentinel-master": "main", "home-redis-user": "app",
 		"home-redis-password-file": text, "home-redis-sentinel-user": "s", "home-redis-sentinel-password-file": text,
 		"home-redis-cacert": pem.ca, "home-redis-cert": pem.cert, "home-redis-key": pem.key, "home-redis-pool-size": "7", "home-prefix": "p:",
-		"tokens-file": text, "tls-cert": pem.cert, "tls-key": pem.key, "tls-client-ca": pem.ca, "tls-client-names": "a,b",
+		"tokens-file": text, "tls-cert": pem.cert, "tls-key": pem.key, "tls-client-ca": pem.ca, "tls-client-names": "a,b", "tls-grpc-only": "true",
 		"admin-users-file": users, "admin-hosts": "limits.example.com", "admin-tls-cert": pem.cert, "admin-tls-key": pem.key,
 		"admin-tls-client-ca": pem.ca, "admin-tls-client-names": "a,b", "pprof": "true",
 		"reservation-secrets-file": write(t, "secrets", "0123456789abcdef0123456789abcdef"), "gateway-trusted": "10.0.0.0/8", "gateway-proxies": "10.0.0.0/8,2001:db8::/32",
@@ -66,7 +67,7 @@ var ofRegion = slices.Clip([]string{"region", "regions", "redis", "home-redis"})
 
 // needs are the settings that another one needs beside it.
 var needs = map[string][]string{
-	"grpc-listen": {"envoy-config"}, "envoy-limit-header": {"envoy-limit-headers"}, "envoy-remaining-header": {"envoy-limit-headers"}, "envoy-reset-header": {"envoy-limit-headers"},
+	"grpc-listen": {"envoy-config"}, "metrics-path": {"metrics-listen"}, "tls-grpc-only": {"tls-cert", "tls-key", "envoy-config"}, "envoy-limit-header": {"envoy-limit-headers"}, "envoy-remaining-header": {"envoy-limit-headers"}, "envoy-reset-header": {"envoy-limit-headers"},
 	"redis-password-file": {"redis"}, "redis-sentinel-user": {"redis", "redis-sentinel-master"}, "redis-sentinel-password-file": {"redis", "redis-sentinel-master"},
 	"redis-pool-size": {"redis"}, "prefix": {"redis"}, "replicas": {"redis"},
 	"postgres-schema": {"postgres"}, "postgres-password-file": {"postgres"}, "redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},

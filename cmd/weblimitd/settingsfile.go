@@ -20,7 +20,11 @@ func (o *options) readAll(environ []string) error {
 		file, errs = o.readFile(name)
 	}
 	errs = append(errs, o.set.Variables(environ, isForeign))
-	return errors.Join(append(errs, o.set.Read(env, file))...)
+	errs = append(errs, o.set.Read(env, file))
+	if o.entry != nil {
+		errs = append(errs, o.entry.translate())
+	}
+	return errors.Join(errs...)
 }
 
 // settingsFormat bounds a settings file. It has a line for each setting, and lists such as those of trusted proxies.

@@ -22,6 +22,13 @@ import (
 	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
 )
 
+// tracing is what variables of envoyproxy/ratelimit say of traces. Those of OpenTelemetry win.
+type tracing struct {
+	off        bool
+	attributes []attribute.KeyValue
+	sampler    sdktrace.Sampler // nil for that of OpenTelemetry
+}
+
 // traces sends spans by OTLP over HTTP, as the variables of OpenTelemetry say. A nil traces sends none.
 type traces struct {
 	provider *sdktrace.TracerProvider
@@ -37,8 +44,8 @@ func tracesTo(env func(string) string) bool {
 
 // newTraces returns nil unless OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set.
 // The libraries of OpenTelemetry read the other variables.
-func newTraces(ctx context.Context, env func(string) string, instance string, log *slog.Logger) (*traces, error) {
-	if !tracesTo(env) {
+func newTraces(ctx context.Context, env func(string) string, by tracing, instance string, log *slog.Logger) (*traces, error) {
+	if by.off || !tracesTo(env) {
 		return nil, nil
 	}
 	for _, variable := range []string{"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
@@ -53,13 +60,16 @@ func newTraces(ctx context.Context, env func(string) string, instance string, lo
 	if err != nil {
 		return nil, errors.New("OTEL_EXPORTER_OTLP_ENDPOINT can't be used") // the error may repeat headers
 	}
-	service, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "weblimitd"), attribute.String("service.version", core.Version()), attribute.String("service.instance.id", instance)),
-		resource.WithFromEnv())
+	names := []attribute.KeyValue{attribute.String("service.name", "weblimitd"), attribute.String("service.version", core.Version()), attribute.String("service.instance.id", instance)}
+	service, err := resource.New(ctx, resource.WithAttributes(append(names, by.attributes...)...), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	t := &traces{provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(service))}
+	options := []sdktrace.TracerProviderOption{sdktrace.WithBatcher(exporter), sdktrace.WithResource(service)}
+	if by.sampler != nil {
+		options = append(options, sdktrace.WithSampler(by.sampler))
+	}
+	t := &traces{provider: sdktrace.NewTracerProvider(options...)}
 	t.tracer = t.provider.Tracer("github.com/weblimit/weblimit/cmd/weblimitd")
 	// Prometheus has the metrics.
 	if t.observer, err = weblimitotel.New(weblimitotel.Config{TracerProvider: t.provider, MeterProvider: noop.NewMeterProvider()}); err != nil {

@@ -16,8 +16,12 @@ import (
 	"github.com/weblimit/weblimit/internal/spelling"
 )
 
-// prefix is what the names of variables begin with.
-const prefix = "WEBLIMIT_"
+// prefix is what the names of variables begin with, and ofImages those by which an image sets defaults: whoever
+// starts a container can set the setting itself, in any way.
+const (
+	prefix   = "WEBLIMIT_"
+	ofImages = prefix + "DEFAULT_"
+)
 
 // Setting is one setting.
 type Setting struct {
@@ -37,6 +41,7 @@ type Setting struct {
 	needs [][]string
 	flags []string // texts of the flag, before they are read
 	from  Origin
+	place string // that names a value that was inherited
 	text  string
 }
 
@@ -46,6 +51,7 @@ type Origin string
 // The origins.
 const (
 	Unset       Origin = "default"
+	Inherited   Origin = "inherited" // from variables of another program
 	File        Origin = "file"
 	Environment Origin = "environment"
 	Flag        Origin = "flag"
@@ -121,8 +127,12 @@ func (s *Set) From(name string) Origin { return s.byName[name].from }
 
 // Variable returns the name of a setting in the environment.
 func Variable(name string) string {
-	return prefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	return prefix + spelled(name)
 }
+
+func defaultVariable(name string) string { return ofImages + spelled(name) }
+
+func spelled(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
 
 // Shown returns a setting's value as it may be shown.
 func (s *Setting) Shown() string {
@@ -140,6 +150,9 @@ func (s *Setting) Origin() Origin { return s.from }
 
 // Written returns how a setting is written where it was found: as a variable, or as a flag.
 func (s *Setting) Written() string {
+	if s.from == Inherited {
+		return s.place
+	}
 	if s.from == Environment || s.EnvOnly {
 		return Variable(s.Name)
 	}
@@ -188,8 +201,39 @@ func (s *Set) Read(env func(variable string) string, file map[string]Given) erro
 			}
 			break
 		}
+		if setting.from == Unset {
+			errs = append(errs, s.readDefault(setting, env))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// readDefault gives a setting the default that an image has for it.
+func (s *Set) readDefault(setting *Setting, env func(variable string) string) error {
+	variable := defaultVariable(setting.Name)
+	text := env(variable)
+	if text == "" {
+		return nil
+	}
+	setting.text = text
+	if err := setting.Value.Set(text); err != nil {
+		return fmt.Errorf("%s: %w", variable, err)
+	}
+	return nil
+}
+
+// Inherit gives a setting a value that variables of another program stand for, unless it is set. It is called after
+// [Set.Read].
+func (s *Set) Inherit(name string, given Given) error {
+	setting := s.byName[name]
+	if setting.from != Unset {
+		return nil
+	}
+	setting.from, setting.place, setting.text = Inherited, given.Place, given.Text
+	if err := setting.Value.Set(given.Text); err != nil {
+		return fmt.Errorf("%s: %w", given.Place, err)
+	}
+	return nil
 }
 
 // Needless returns an error for each setting that would do nothing. Such a setting is a mistake that shows in an
@@ -231,7 +275,7 @@ func (s *Set) Unknown(what, name string, spell func(string) string) error {
 func (s *Set) Variables(environ []string, foreign func(variable string) bool) error {
 	known := make(map[string]bool, len(s.all))
 	for _, setting := range s.all {
-		known[Variable(setting.Name)] = true
+		known[Variable(setting.Name)], known[defaultVariable(setting.Name)] = true, true
 	}
 	for former := range s.renamed { // which Read refuses
 		known[Variable(former)] = true
