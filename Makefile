@@ -44,11 +44,13 @@ KIND ?= .
 MUTATIONS ?=
 # make mutants: the checkout in which they are made, if it is another one.
 TREE ?=
+# make image: the folder for its files.
+OUT ?= dist
 # make raw: number of random requests per protocol.
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: mutants help check installed test newest long again test-times servers ports api twins plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove regions fuzz raw cover house release
+.PHONY: mutants help check installed test newest long again test-times servers ports image api twins plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing month prove regions fuzz raw cover house release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -114,6 +116,9 @@ ports: ## run the tests of what counts on 386, type-check all modules that users
 	for command in cmd/weblimit cmd/weblimitd; do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=arm64 go build -C $$command -o /dev/null . || exit 1; \
 	done
+
+image: ## write the container image of weblimitd for each architecture into OUT (dist), without docker; the same bytes each time
+	go run ./internal/test/image/write -o '$(OUT)'
 
 api: ## write the lists of exported names in api/, after an intended change
 	go test -run TestFace ./internal/test/api -update

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -124,7 +123,7 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// The image has the binary, runs it as nobody, and its health check is there.
+// buildah loads the image as scripts/image does, and runs it; internal/test/image looks at the file itself.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	buildah, err := exec.LookPath("buildah")
@@ -136,7 +135,7 @@ func TestImage(t *testing.T) {
 	command := func(name string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command(name, args...)
-		cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot", "BUILDER="+buildah+" "+strings.Join(base, " ")+" bud --format docker")
+		cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot", "LOADER="+buildah+" "+strings.Join(base, " "))
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s %v: %v: %s", name, args, err, out)
@@ -145,20 +144,6 @@ func TestImage(t *testing.T) {
 	}
 	ask := func(args ...string) string { t.Helper(); return command(buildah, append(base, args...)...) }
 	command("../../scripts/image", "weblimitd:test")
-	var image struct {
-		Docker struct {
-			Config struct {
-				User        string
-				Entrypoint  []string
-				Healthcheck struct{ Test []string }
-			} `json:"config"`
-		}
-	}
-	must.OK(t, json.Unmarshal([]byte(ask("inspect", "--type", "image", "weblimitd:test")), &image))
-	c := image.Docker.Config
-	if c.User != "65532:65532" || len(c.Entrypoint) != 1 || strings.Join(c.Healthcheck.Test, " ") != "CMD /weblimitd healthcheck" {
-		t.Errorf("the image has %+v", c)
-	}
 	container := strings.TrimSpace(ask("from", "weblimitd:test"))
 	defer ask("rm", container)
 	if out := ask("run", container, "--", "/weblimitd", "version"); !regexp.MustCompile(`^weblimitd v\d`).MatchString(out) {
