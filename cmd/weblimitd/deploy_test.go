@@ -10,9 +10,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weblimit/weblimit/internal/test/deployed"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
@@ -52,75 +54,28 @@ func TestSettingsOfTheUnits(t *testing.T) {
 	passes(t, "")(inside(nil, "--check", "--config", write(t, "weblimitd.yaml", settings)))
 }
 
-// manifest is a part of kubernetes.yaml.
-type manifest struct {
-	Kind string
-	Data map[string]string
-	Spec struct {
-		Template struct {
-			Spec struct {
-				Grace      int `yaml:"terminationGracePeriodSeconds"`
-				Containers []struct {
-					Env []struct {
-						Name, Value string
-						ValueFrom   map[string]any `yaml:"valueFrom"`
-					}
-					ReadinessProbe, LivenessProbe struct {
-						HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
-					}
-				}
-			}
-		}
-	}
-}
-
-// The manifest has settings and a policy that are taken, and probes that are served.
-func TestKubernetes(t *testing.T) {
-	t.Parallel()
-	text := must.Get(os.ReadFile(deploy + "kubernetes.yaml"))(t)
-	kinds := map[string]bool{}
-	var env []string
-	policy := ""
-	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
-		var m manifest
-		if err := d.Decode(&m); errors.Is(err, io.EOF) {
-			break
+// objects returns what a manifest has.
+func objects(t *testing.T, name string) (all []deployed.Object) {
+	t.Helper()
+	for d := yaml.NewDecoder(bytes.NewReader(must.Get(os.ReadFile(name))(t))); ; {
+		var o deployed.Object
+		if err := d.Decode(&o); errors.Is(err, io.EOF) {
+			return all
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		kinds[m.Kind] = true
-		if m.Kind == "ConfigMap" {
-			policy = m.Data["limits.yaml"]
-		}
-		for _, c := range m.Spec.Template.Spec.Containers {
-			for _, e := range c.Env {
-				switch {
-				case e.Name == "WEBLIMIT_REDIS":
-					e.Value = "redis://:password@127.0.0.1:1"
-				case e.Name == "WEBLIMIT_TOKENS_FILE":
-					e.Value = write(t, "tokens", "0123456789abcdef")
-				case e.ValueFrom != nil:
-					e.Value = "weblimitd-7d9f-abcde"
-				}
-				env = append(env, e.Name+"="+e.Value)
-			}
-			if m.Spec.Template.Spec.Grace < 10+20+5+1 {
-				t.Error("Kubernetes kills it before it has drained")
-			}
-		}
+		all = append(all, o)
 	}
-	for _, kind := range []string{"ConfigMap", "Deployment", "Service", "PodDisruptionBudget"} {
-		if !kinds[kind] {
-			t.Errorf("there is no %s", kind)
-		}
+}
+
+// The manifest has settings and a policy that are taken. The suite charts looks at the rest of it.
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
+	pod := deployed.New(t, objects(t, deploy+"kubernetes.yaml"), deployed.Secrets{"weblimitd": {"redis": "redis://:password@127.0.0.1:1", "tokens": "0123456789abcdef"}})
+	if pod.Grace < (10+20+5+1)*time.Second {
+		t.Error("Kubernetes kills it before it has drained")
 	}
-	path := write(t, "limits.yaml", policy)
-	for i := range env {
-		env[i] = strings.Replace(env[i], "/etc/weblimitd/limits.yaml", path, 1)
-	}
-	if code, out := inside(env, "--check"); code != 0 || len(env) < 8 {
-		t.Errorf("%v: %s", env, out)
-	}
+	passes(t, "1 policy")(inside(pod.Env, "--check"))
 }
 
 // buildah loads the image as scripts/image does, and runs it; internal/test/image looks at the file itself.

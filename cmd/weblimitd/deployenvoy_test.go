@@ -1,10 +1,7 @@
 package main_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,6 +23,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/deployed"
 	windows "github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/image"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -54,28 +52,21 @@ type resource struct {
 						Name          string
 						ContainerPort int `yaml:"containerPort"`
 					}
-					VolumeMounts []struct {
-						Name      string
-						MountPath string `yaml:"mountPath"`
-					} `yaml:"volumeMounts"`
 				}
 			}
 		}
 	}
 }
 
-func resources(t *testing.T, name string) map[string]resource {
+func resources(t *testing.T, all []deployed.Object) map[string]resource {
 	t.Helper()
-	all := map[string]resource{}
-	for d := yaml.NewDecoder(bytes.NewReader(must.Get(os.ReadFile(name))(t))); ; {
+	of := map[string]resource{}
+	for _, object := range all {
 		var r resource
-		if err := d.Decode(&r); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		all[r.Kind] = r
+		must.OK(t, yaml.Unmarshal(must.Get(yaml.Marshal(object))(t), &r))
+		of[r.Kind] = r
 	}
+	return of
 }
 
 // every calls use for all fields of a name, however deep.
@@ -129,7 +120,8 @@ func envoyAsks(t *testing.T) asEnvoy {
 // domain that it asks for.
 func TestEnvoyIsDeployed(t *testing.T) {
 	t.Parallel()
-	asks, all := envoyAsks(t), resources(t, deployEnvoy+"kubernetes.yaml")
+	manifest := objects(t, deployEnvoy+"kubernetes.yaml")
+	asks, all := envoyAsks(t), resources(t, manifest)
 	service, limits := all["Service"], all["ConfigMap"].Data["edge.yaml"]
 	check.Equal(t, "the limits", limits, string(must.Get(os.ReadFile(deployEnvoy+"limits/edge.yaml"))(t)))
 	check.Contains(t, "the limits", limits, "domain: "+asks.domain)
@@ -148,24 +140,17 @@ func TestEnvoyIsDeployed(t *testing.T) {
 	}
 	check.All(t, "the ports of Envoy, the Service, the container and weblimitd", []any{asks.port, fmt.Sprint(service.Spec.Ports[0].Port), fmt.Sprint(port), env["WEBLIMIT_GRPC_LISTEN"]}, "9182", "9182", "9182", ":9182")
 	check.Contains(t, "docs/service/envoy.md", string(must.Get(os.ReadFile("../../docs/service/envoy.md"))(t)), "port "+asks.port)
-	mounts := map[string]string{}
-	for _, m := range container.VolumeMounts {
-		mounts[m.Name] = m.MountPath
-	}
-	check.Equal(t, "where the limits are", env["WEBLIMIT_ENVOY_CONFIG"], mounts["limits"])
-	check.Equal(t, "where the token is", env["WEBLIMIT_TOKENS_FILE"], mounts["secrets"]+"/tokens")
 
 	// The same environment, but for what is different on this machine.
 	const token = "0123456789abcdef0123456789abcdef"
-	env["WEBLIMIT_ENVOY_CONFIG"] = filepath.Dir(write(t, "edge.yaml", limits))
-	env["WEBLIMIT_TOKENS_FILE"] = write(t, "tokens", token)
-	env["WEBLIMIT_REDIS"] = "redis://" + redistest.StartTCP(t).Addr()
-	env["WEBLIMIT_GRPC_LISTEN"] = "0.0.0.0:0"
-	env["WEBLIMIT_INSTANCE"] = "weblimit-7d9f-abcde"
 	var variables []string
-	for name, value := range env {
-		if name != "WEBLIMIT_ADMIN_LISTEN" && name != "WEBLIMIT_LISTEN" && name != "WEBLIMIT_DRAIN_DELAY" { // flags of the test
-			variables = append(variables, name+"="+value)
+	for _, e := range deployed.New(t, manifest, deployed.Secrets{"weblimit": {"redis": "redis://" + redistest.StartTCP(t).Addr(), "tokens": token}}).Env {
+		switch name, _, _ := strings.Cut(e, "="); name {
+		case "WEBLIMIT_ADMIN_LISTEN", "WEBLIMIT_LISTEN", "WEBLIMIT_DRAIN_DELAY": // flags of the test
+		case "WEBLIMIT_GRPC_LISTEN":
+			variables = append(variables, name+"=0.0.0.0:0")
+		default:
+			variables = append(variables, e)
 		}
 	}
 	windows.AwayFrom(time.Minute, 20*time.Second)

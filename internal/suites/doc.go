@@ -2,7 +2,8 @@
 // another service for Envoy, frameworks. They are one module, so that what they share is compiled once. It asks for
 // the versions that the modules of users ask for, not for the newest, so that what it shares with these is not
 // compiled again either. Echo 5 and Fiber 3 are in the module majors, since Fiber 3 asks for a newer fasthttp than
-// the others are to be tested with. Comparisons with other limiters, which need newer ones of all, are in bench.
+// the others are to be tested with, and Helm's engine in the module charts, since it asks for newer ones of much.
+// Comparisons with other limiters, which need newer ones of all, are in bench.
 //
 //   - adversary: random bytes to each framework, and an oracle
 //   - billing: a bill against a journal, while processes, Redis and PostgreSQL are killed

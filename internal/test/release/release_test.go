@@ -166,7 +166,7 @@ func newRepository(t *testing.T) *repository {
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
 	)}
-	for _, name := range []string{"CHANGELOG.md", "LICENSE", "api", "core", "internal/advice", "internal/clientkeys", "internal/compose", "internal/integer", "internal/limittext", "internal/seam", "internal/shelf", "internal/spelling", "internal/testclock", "keyfuncs", "scripts"} {
+	for _, name := range []string{"CHANGELOG.md", "LICENSE", "api", "core", chartFile, "internal/advice", "internal/clientkeys", "internal/compose", "internal/integer", "internal/limittext", "internal/seam", "internal/shelf", "internal/spelling", "internal/testclock", "keyfuncs", "scripts"} {
 		copyTree(t, filepath.Join(documents.Root, name), filepath.Join(r.dir, name))
 	}
 	if err := os.RemoveAll(filepath.Join(r.dir, "core", "pgstore")); err != nil { // a module of its own: scratchlimit is the only one here
@@ -319,8 +319,13 @@ func (r *repository) news(title string) {
 var (
 	inCode      = regexp.MustCompile(`(?m)^const version = "(.*)"$`)
 	inChangelog = regexp.MustCompile(`(?m)^## \[(\d.*)\] - \d{4}-\d{2}-\d{2}$`)
+	inChart     = regexp.MustCompile(`(?m)^version: (.*)$`)
+	ofChart     = regexp.MustCompile(`(?m)^appVersion: (.*)$`)
 	inModule    = regexp.MustCompile(`(?m)^(?:require|\t)\s*github\.com/weblimit/weblimit\S* (v\S+)`)
 )
+
+// chartFile has the version of Helm's chart, and that of the image that it installs.
+const chartFile = "deploy/helm/weblimitd/Chart.yaml"
 
 // checkVersions fails the test unless the repository in root has the version in every place.
 func checkVersions(t *testing.T, root, want string) {
@@ -333,6 +338,8 @@ func checkVersions(t *testing.T, root, want string) {
 		return ""
 	}
 	check.Equal(t, "core/version.go has version", first("core/version.go", inCode), want)
+	check.Equal(t, "the chart has version", "v"+first(chartFile, inChart), want)
+	check.Equal(t, "the chart installs", first(chartFile, ofChart), want)
 	if got := first("CHANGELOG.md", inChangelog); "v"+got != want && (got != "" || want != "v0.0.0") {
 		t.Errorf("the newest release in CHANGELOG.md is %q, want %s", got, want)
 	}

@@ -65,6 +65,9 @@ func TestSuitesHaveTheVersionsOfUsers(t *testing.T) {
 		if slices.Contains(released, directory) || directory == "/bench" || today.MatchString(directory) {
 			continue
 		}
+		if directory == "/internal/suites/charts" { // Helm asks for newer ones of much, and so for those of the next release
+			continue
+		}
 		if directory != "/internal/suites/majors" { // Fiber 3 asks for a newer fasthttp than the others are tested with
 			wantSame(t, directory, same)
 		}
