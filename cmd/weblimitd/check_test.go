@@ -516,18 +516,25 @@ func TestReservationSecrets(t *testing.T) {
 	}
 }
 
-// Spans of calls go to a collector, under the trace of the caller.
-func TestTraces(t *testing.T) {
-	t.Parallel()
-	got := new(child.Output)
+// collector takes traces, and has all that was sent.
+func collector(t *testing.T) (endpoint string, got *child.Output) {
+	t.Helper()
+	got = new(child.Output)
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	collector := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(got, r.Body)
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	})}
-	go func() { _ = collector.Serve(l) }()
-	defer collector.Close()
-	in := start(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + l.Addr().String()})
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "http://" + l.Addr().String(), got
+}
+
+// Spans of calls go to a collector, under the trace of the caller.
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	endpoint, got := collector(t)
+	in := start(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint})
 	_, _, err := decide(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	if err != nil {
 		t.Fatal(err)

@@ -148,3 +148,36 @@ func TestOperatorsUnderTheNameRatelimit(t *testing.T) {
 	wants(t, body, "over TLS")
 	check.Equal(t, "health", status(t, http.DefaultClient, "http://127.0.0.1:"+port+"/readyz"), http.StatusOK)
 }
+
+// Traces have the names, and are sent as often, as envoyproxy/ratelimit was told; without a word no trace is sent.
+func TestTracesUnderTheNameRatelimit(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, env string
+		sent      bool
+	}{
+		{"all", "TRACING_ENABLED=true TRACING_SERVICE_NAME=limits-of-edge TRACING_SERVICE_NAMESPACE=edge-system TRACING_SERVICE_INSTANCE_ID=pod-1 TRACING_SAMPLING_RATE=1.0", true},
+		{"none of them", "TRACING_ENABLED=true TRACING_SERVICE_NAME=limits-of-edge TRACING_SAMPLING_RATE=0", false},
+		{"without a word", "TRACING_SERVICE_NAME=limits-of-edge", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			endpoint, got := collector(t)
+			dir := envoyFolder(t)
+			cmd := exec.Command(asEntry)
+			cmd.Env = append(strings.Fields(tt.env), "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint, "RUNTIME_ROOT="+dir, "RUNTIME_APPDIRECTORY=.", "REDIS_URL=/nowhere.sock",
+				"HOST=127.0.0.1", "PORT=0", "GRPC_HOST=127.0.0.1", "GRPC_PORT=0", "DEBUG_HOST=127.0.0.1", "DEBUG_PORT=0", "LOG_FORMAT=json", "WEBLIMIT_DRAIN_DELAY=0s")
+			in := launch(t, cmd)
+			r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+in.data+"/json",
+				strings.NewReader(`{"domain":"edge","descriptors":[{"entries":[{"key":"remote_address","value":"192.0.2.1"}]}]}`)))(t)
+			code, _, err := ask(http.DefaultClient, r)
+			must.OK(t, err)
+			check.Equal(t, "an answer while Redis is away", code, http.StatusOK)
+			in.stop(t) // sends what is left
+			check.Equal(t, "traces were sent", got.String() != "", tt.sent)
+			if tt.sent {
+				wants(t, got.String(), "limits-of-edge", "edge-system", "pod-1", "envoy")
+			}
+		})
+	}
+}
