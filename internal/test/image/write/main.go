@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -21,6 +22,9 @@ func main() {
 	name := flag.String("name", "weblimitd:latest", "name of the image, with a tag")
 	archs := flag.String("arch", strings.Join(image.Architectures(), ","), "architectures, with commas between them")
 	flag.Parse()
+	if !strings.Contains(path.Base(*name), ":") {
+		*name += ":latest" // as docker and podman do
+	}
 	if err := write(*to, *name, strings.Split(*archs, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
