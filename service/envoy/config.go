@@ -21,6 +21,20 @@ type Config struct {
 	// RUNTIME_SUBDIRECTORY, RUNTIME_APPDIRECTORY)
 	Source Source
 
+	// AllowEmpty takes a source that has no files as one without limits: every request is answered OK,
+	// which is logged. A control plane has none while there are no policies. Defaults to false: no
+	// files are an error, as of a folder that was not mounted.
+	AllowEmpty bool
+
+	// StartWithout has New succeed where the files can't be read or are refused. Until there are good
+	// ones every request is answered OK; it is logged, and [Status.Err] has the reason. Defaults to
+	// false. (FORCE_START_WITHOUT_INITIAL_CONFIG)
+	StartWithout bool
+
+	// UnhealthyWithout has health checks fail while no file has a domain. Defaults to false.
+	// (HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED)
+	UnhealthyWithout bool
+
 	// Store counts. Required. (BACKEND_TYPE, REDIS_URL and others)
 	Store core.Store
 
@@ -200,6 +214,7 @@ func (c *Config) complete() error {
 //	release, err := policy.Publish(ctx, redissource.New(client, "edge"), file, policy.Publication{Validate: envoy.Config{}.Validate})
 func (c Config) Validate(file policy.File) error {
 	c.Source, c.Store, c.Observe, c.Logger = Files(file), core.NewMemory(), nil, slog.New(slog.DiscardHandler)
+	c.StartWithout = false // or nothing would be refused
 	_, err := New(c)
 	return err
 }

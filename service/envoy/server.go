@@ -65,9 +65,13 @@ func New(config Config) (*Server, error) {
 	s.loader = wholefile.NewLoader(s.read, func(err error) { s.refuse("", err) })
 	s.stats.most = config.MaxSeries
 	if err := s.Reload(context.Background()); err != nil {
-		return nil, err
+		if !config.StartWithout {
+			return nil, err
+		}
+		if err := s.startWithout(err); err != nil {
+			return nil, err
+		}
 	}
-	s.health.SetServingStatus(healthName, healthpb.HealthCheckResponse_SERVING)
 	return s, nil
 }
 
@@ -87,7 +91,7 @@ func (s *Server) Shutdown() { s.health.Shutdown() }
 
 // Status says what a [Server] decides by, and what became of its files since.
 type Status struct {
-	Version string    // the beginning of the hash of the files that decide
+	Version string    // the beginning of the hash of the files that decide; "" before the first, with Config.StartWithout
 	Since   time.Time // when these files began to decide
 	Domains int
 	Limits  int   // without those that are unlimited
@@ -117,14 +121,26 @@ func (s *Server) Reload(ctx context.Context) error {
 // load is Reload. If it follows a change, files that were refused before are not refused again. It returns
 // false if the files could not be read.
 func (s *Server) load(ctx context.Context, follows bool) (read bool, err error) {
-	return s.loader.Load(ctx, func(files []policy.File) error { return s.take(ctx, files, follows) })
+	return s.loader.Load(ctx, func(files []policy.File) error {
+		err := s.take(ctx, files, follows)
+		s.acknowledge(s.Status().Err) // which take has set, or left as it was where the same files were refused before
+		return err
+	})
 }
 
-// read reads the files, of which there must be one.
+// acknowledge tells the source what became of its files, if it wants to hear it.
+func (s *Server) acknowledge(err error) {
+	if source, ok := s.config.Source.(Acknowledger); ok {
+		source.Acknowledge(err)
+	}
+}
+
+// read reads the files, of which there must be one unless the configuration allows none.
 func (s *Server) read(ctx context.Context) ([]policy.File, error) {
 	files, err := s.config.Source.Load(ctx)
-	if err == nil && len(files) == 0 {
+	if err == nil && len(files) == 0 && !s.config.AllowEmpty {
 		err = errNoFiles
+		s.acknowledge(err)
 	}
 	return files, err
 }
@@ -155,6 +171,10 @@ func (s *Server) take(ctx context.Context, files []policy.File, follows bool) er
 	s.refused, s.status.Err = "", nil
 	s.status.Version, s.status.Since = found.version(), time.Now()
 	s.status.Domains, s.status.Limits = len(next.rules.domains), len(next.rules.limits)-len(next.rules.domains)
+	s.tellHealth()
+	if s.status.Domains == 0 {
+		s.config.Logger.LogAttrs(ctx, slog.LevelWarn, "weblimit: envoy: there are no limits, every request is answered OK", slog.String("version", found.version()))
+	}
 	if before != nil {
 		s.status.Changes++
 		s.config.Logger.LogAttrs(ctx, slog.LevelInfo, "weblimit: envoy: limits changed",
@@ -192,9 +212,12 @@ func (s *Server) refuse(found hash, err error) {
 	}
 	s.status.Refused++
 	s.stats.notLoaded.Add(1)
-	if s.current.Load() != nil {
-		s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "weblimit: envoy: files refused, the limits before still decide",
-			slog.String("version", s.status.Version), slog.String("error", err.Error()))
+	if now := s.current.Load(); now != nil {
+		message := "weblimit: envoy: files refused, the limits before still decide"
+		if now.hash == "" {
+			message = "weblimit: envoy: files refused, and there are no limits before: every request is answered OK"
+		}
+		s.config.Logger.LogAttrs(context.Background(), slog.LevelError, message, slog.String("version", s.status.Version), slog.String("error", err.Error()))
 	}
 }
 

@@ -24,6 +24,16 @@ type Source interface {
 	Watch(ctx context.Context, changed func())
 }
 
+// Acknowledger is a [Source] that hears what became of its files, such as one that answers to a control plane. What wraps
+// one has to embed it, and not a Source.
+type Acknowledger interface {
+	Source
+
+	// Acknowledge is called after each Load that returned files, before the next one. err is nil if
+	// they decide, or is what is wrong with them: then what decided before still does.
+	Acknowledge(err error)
+}
+
 // From returns the source of a single file, or of one in Redis or PostgreSQL: see [policy.Source].
 func From(source policy.Source) Source { return single{source} }
 

@@ -34,6 +34,7 @@ var asserted = map[string]string{
 	"core/store/counting: Store is Restorer":      "RestorerOf asks the registry of the store in a wrapper",
 	"keyfuncs: Request is *Reading":               "a limiter's own wrapper, found in others by RequestKey",
 	"keyfuncs: Request is T":                      "As, which finds the adapter's own request in a wrapper by RequestKey",
+	"service/envoy: Source is Acknowledger":       "documented at envoy.Acknowledger: what wraps one embeds that",
 	"policy: Source is fileSource":                "Load makes it, and nobody can wrap it",
 	"quota: Store is *noStore":                    "the book makes it, and nobody can wrap it",
 	"echolimit: Request is *request":              "as that of ginlimit",
