@@ -57,10 +57,10 @@ func Load(root string) (map[string]*types.Package, error) {
 var shared = []string{"./internal/breaker", "./internal/compose", "./internal/flat", "./internal/stdhttp", "./internal/fiberhttp"}
 
 // modules returns the directories of the modules that users can require: the main one, and those
-// directly below it, below core, metrics, policy or service, but for comparisons and examples.
+// directly below it, below core, metrics, policy, service or service/envoy, but for comparisons and examples.
 func modules(root string) ([]string, error) {
 	found := []string{"."}
-	for _, pattern := range []string{"*", "core/*", "metrics/*", "policy/*", "service/*"} {
+	for _, pattern := range []string{"*", "core/*", "metrics/*", "policy/*", "service/*", "service/*/*"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern, "go.mod"))
 		if err != nil {
 			return nil, err
