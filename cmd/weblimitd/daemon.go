@@ -150,8 +150,12 @@ func (s *daemon) observeAndMount(ctx context.Context, who *operators) (err error
 		if err != nil {
 			return err
 		}
-		if m != nil {
-			s.mounts = append(s.mounts, m)
+		if m == nil {
+			continue
+		}
+		s.mounts = append(s.mounts, m)
+		if m.metrics != nil {
+			s.metrics.registry.MustRegister(m.metrics)
 		}
 	}
 	page, err := inspect.New(inspect.Config{

@@ -46,7 +46,7 @@ func (e *entry) translate() error {
 		case own != "":
 			e.needless(own+" is set", strings.Fields(v.names)...)
 		case !e.counts(v):
-			e.needless("it means nothing without "+v.with, strings.Fields(v.names)...)
+			e.needless("it means nothing without "+strings.ReplaceAll(v.with, " ", " and "), strings.Fields(v.names)...)
 		case v.becomes != nil:
 			v.becomes(e, v)
 		default:

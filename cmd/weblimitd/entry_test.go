@@ -29,9 +29,11 @@ func outcomes(t *testing.T) map[string]outcome {
 	pem := certificate(t, authority(t, "ca"), "localhost")
 	withTLS := "GRPC_SERVER_USE_TLS=true GRPC_SERVER_TLS_CERT=" + pem.cert + " GRPC_SERVER_TLS_KEY=" + pem.key
 	redisTLS := "REDIS_TLS=true REDIS_TLS_CLIENT_CERT=" + pem.cert + " REDIS_TLS_CLIENT_KEY=" + pem.key
+	const plane = "CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=127.0.0.1:1 FORCE_START_WITHOUT_INITIAL_CONFIG=true WEBLIMIT_ENVOY_XDS_WAIT=1ms" // where there is none
+	planeTLS := plane + " CONFIG_GRPC_XDS_SERVER_USE_TLS=true CONFIG_GRPC_XDS_CLIENT_TLS_CERT=" + pem.cert + " CONFIG_GRPC_XDS_CLIENT_TLS_KEY=" + pem.key
 	const headers, prometheus = "LIMIT_RESPONSE_HEADERS_ENABLED=true", "USE_PROMETHEUS=true"
 	const traced = "TRACING_ENABLED=true OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1"
-	const memcache, xds, second = "BACKEND_TYPE=memcache", "CONFIG_TYPE=GRPC_XDS_SOTW", "REDIS_PERSECOND=true"
+	const memcache, second = "BACKEND_TYPE=memcache", "REDIS_PERSECOND=true"
 	all := map[string]outcome{
 		"HOST": {"127.0.0.1", "", "--listen 127.0.0.1:8080"}, "PORT": {"8090", "", "--listen 0.0.0.0:8090"},
 		"DEBUG_HOST": {"::1", "", "--admin-listen [::1]:6070"}, "DEBUG_PORT": {"6071", "", "--admin-listen 0.0.0.0:6071"},
@@ -43,8 +45,16 @@ func outcomes(t *testing.T) map[string]outcome {
 		"GRPC_CLIENT_TLS_SAN": {"envoy.example", withTLS + " GRPC_CLIENT_TLS_CACERT=" + pem.ca, "--tls-client-names envoy.example"}, "GRPC_SERVER_TLS_CA_CERT": {pem.ca, withTLS, "--tls-client-ca " + pem.ca},
 
 		"RUNTIME_SUBDIRECTORY": {".", "", "--envoy-config /"}, "RUNTIME_IGNOREDOTFILES": {"true", "", "not needed: files whose names"}, "RUNTIME_WATCH_ROOT": {"false", "", "not needed: files are followed"},
-		"MERGE_DOMAIN_CONFIG": {"true", "", "--envoy-merge-domains true"}, "FORCE_START_WITHOUT_INITIAL_CONFIG": {"true", "", "refused: unset it; weblimitd starts with good files only"},
-		"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": {"true", "", "not needed: weblimitd starts with good files only"}, "CONFIG_TYPE": {"FILE", "", "not needed"},
+		"MERGE_DOMAIN_CONFIG": {"true", "", "--envoy-merge-domains true"}, "FORCE_START_WITHOUT_INITIAL_CONFIG": {"true", "", "--envoy-start-without-config true"},
+		"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": {"true", "", "--envoy-unhealthy-without-config true"}, "CONFIG_TYPE": {"FILE", "", "not needed"},
+		"CONFIG_GRPC_XDS_SERVER_URL": {"127.0.0.1:2", plane, "--envoy-config xds:127.0.0.1:2"}, "CONFIG_GRPC_XDS_NODE_ID": {"limits", plane, "--envoy-xds-node-id limits"},
+		"CONFIG_GRPC_XDS_NODE_METADATA": {"zone=a,role=b", plane, "--envoy-xds-node-metadata zone=a,role=b"}, "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS": {"x-token:s3cret", plane, "WEBLIMIT_ENVOY_XDS_HEADERS (secret)"},
+		"CONFIG_GRPC_XDS_SERVER_USE_TLS": {"t", plane, "--envoy-xds-tls true"}, "CONFIG_GRPC_XDS_CLIENT_TLS_CERT": {pem.cert, planeTLS, "--envoy-xds-cert " + pem.cert},
+		"CONFIG_GRPC_XDS_CLIENT_TLS_KEY": {pem.key, planeTLS, "--envoy-xds-key " + pem.key}, "CONFIG_GRPC_XDS_SERVER_TLS_CACERT": {pem.ca, planeTLS, "--envoy-xds-cacert " + pem.ca},
+		"CONFIG_GRPC_XDS_SERVER_TLS_SAN": {"gateway", planeTLS, "--envoy-xds-server-name gateway"}, "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": {"3s", plane, "not needed: pauses are those"},
+		"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL": {"40s", plane, "--envoy-xds-retry 40s"}, "XDS_CLIENT_BACKOFF_MAX_INTERVAL": {"2m", plane, "--envoy-xds-max-retry 2m"},
+		"XDS_CLIENT_BACKOFF_RANDOM_FACTOR": {"0.5", plane, "not needed: pauses are those"}, "XDS_CLIENT_BACKOFF_JITTER": {"true", plane, "not needed: pauses are shortened"},
+		"XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": {"1048576", plane, "--envoy-xds-max-message 1048576"},
 
 		"SHADOW_MODE": {"1", "", "--envoy-shadow true"}, "QUOTA_MODE": {"TRUE", "", "--envoy-quota true"}, "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT": {"false", "", "--envoy-overdraw always"},
 		"RESPONSE_DYNAMIC_METADATA": {"true", "", "--envoy-dynamic-metadata true"}, "NEAR_LIMIT_RATIO": {"0.5", "", "--envoy-near-limit 0.5"},
@@ -76,10 +86,6 @@ func outcomes(t *testing.T) map[string]outcome {
 		second: {"refused: unset it; one Redis has all units", "REDIS_PERSECOND_SOCKET_TYPE REDIS_PERSECOND_TYPE REDIS_PERSECOND_URL REDIS_PERSECOND_POOL_SIZE REDIS_PERSECOND_AUTH" +
 			" REDIS_PERSECOND_TLS REDIS_PERSECOND_SENTINEL_AUTH REDIS_PERSECOND_PIPELINE_WINDOW REDIS_PERSECOND_PIPELINE_LIMIT" +
 			" REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_TIMEOUT REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR"},
-		xds: {"refused: unset it; there is no xDS", "CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA CONFIG_GRPC_XDS_SERVER_URL CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL" +
-			" CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS CONFIG_GRPC_XDS_SERVER_USE_TLS CONFIG_GRPC_XDS_CLIENT_TLS_CERT CONFIG_GRPC_XDS_CLIENT_TLS_KEY" +
-			" CONFIG_GRPC_XDS_SERVER_TLS_CACERT CONFIG_GRPC_XDS_SERVER_TLS_SAN XDS_CLIENT_BACKOFF_INITIAL_INTERVAL XDS_CLIENT_BACKOFF_MAX_INTERVAL" +
-			" XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES"},
 		"": {"not needed: calls wait for nothing", "REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_CLUSTER_PIPELINE_PARALLELISM REDIS_POOL_ON_EMPTY_BEHAVIOR" +
 			" REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME"},
 	} {
@@ -172,6 +178,19 @@ func TestPrecedenceUnderTheNameRatelimit(t *testing.T) {
 	passes(t, "")(inside([]string{"WEBLIMIT_DEFAULT_LISTEN=:9180"}, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5))))
 	fails(t, `WEBLIMIT_DEFAULT_LISTEN: "x" must be host:port`)(inside([]string{"WEBLIMIT_DEFAULT_LISTEN=x"}, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5))))
 	fails(t, "WEBLIMIT_DEFAULT_LISTN: there is no such setting")(inside([]string{"WEBLIMIT_DEFAULT_LISTN=x"}, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5))))
+}
+
+// A control plane takes the place of files, by the defaults of envoyproxy/ratelimit. What means nothing is said.
+func TestAControlPlaneUnderTheNameRatelimit(t *testing.T) {
+	t.Parallel()
+	env := append(ratelimitEnv(t), "CONFIG_TYPE=GRPC_XDS_SOTW", "FORCE_START_WITHOUT_INITIAL_CONFIG=true", "WEBLIMIT_ENVOY_XDS_WAIT=1ms", "CONFIG_GRPC_XDS_SERVER_TLS_SAN=x", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES=0")
+	code, out := asRatelimit(env, "--check")
+	check.Equal(t, "is taken", code == 0, true)
+	wants(t, out, "CONFIG_TYPE: --envoy-config xds:localhost:18000\n", "by the name ratelimit: --envoy-xds-node-id default\n", "RUNTIME_ROOT: not needed: a control plane has the limits\n",
+		"CONFIG_GRPC_XDS_SERVER_TLS_SAN: not needed: it means nothing without CONFIG_TYPE=GRPC_XDS_SOTW and CONFIG_GRPC_XDS_SERVER_USE_TLS=true\n", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES: not needed: it is the default\n", "0 domains, 0 limits")
+	passes(t, "CONFIG_TYPE: not needed: WEBLIMIT_ENVOY_CONFIG is set\n")(asRatelimit(append(env, "WEBLIMIT_ENVOY_CONFIG="+envoyFolder(t)), "--check"))
+	fails(t, `CONFIG_TYPE: "GRPC" must be FILE or GRPC_XDS_SOTW`)(asRatelimit(append(env, "CONFIG_TYPE=GRPC"), "--check"))
+	fails(t, "XDS_CLIENT_BACKOFF_JITTER: unset it; pauses are shortened at random")(asRatelimit(append(env, "XDS_CLIENT_BACKOFF_JITTER=false"), "--check"))
 }
 
 // That callers of Envoy's service need no token lets nobody ask by a policy.

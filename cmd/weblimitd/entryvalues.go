@@ -69,6 +69,10 @@ func asTLS(e *entry, _ *inherited) {
 
 // asFolder is where envoyproxy/ratelimit reads its files.
 func asFolder(e *entry, v *inherited) {
+	if e.fromPlane() {
+		e.needless("a control plane has the limits", strings.Fields(v.names)...)
+		return
+	}
 	folder := filepath.Join(e.or("RUNTIME_ROOT", "/srv/runtime_data/current"), e.value("RUNTIME_SUBDIRECTORY"), e.or("RUNTIME_APPDIRECTORY", "config"))
 	e.give(v.instead, folder, strings.Fields(v.names)...)
 }

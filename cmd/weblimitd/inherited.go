@@ -20,8 +20,8 @@ type inherited struct {
 	instead string // the settings that stand for them, with blanks between them; one that is set is enough
 	note    string // what else there is to know
 
-	// with is a variable and its value without which the others mean nothing, such as USE_STATSD=true.
-	// A value of "" is any.
+	// with is a variable and its value without which the others mean nothing, such as USE_STATSD=true, or several
+	// of them with blanks between them. A value of "" is any.
 	with string
 
 	// agrees reports whether a value says what weblimitd does anyway. Nil stands for never.
@@ -94,8 +94,12 @@ func (o *options) refuseInherited() error {
 
 // counts reports whether a variable means something beside the others.
 func (o *options) counts(v *inherited) bool {
-	name, value, _ := strings.Cut(v.with, "=")
-	return name == "" || says(value)(o, o.variables[name])
+	for needed := range strings.FieldsSeq(v.with) {
+		if name, value, _ := strings.Cut(needed, "="); !says(value)(o, o.variables[name]) {
+			return false
+		}
+	}
+	return true
 }
 
 // standsFor reports whether a setting is set that stands for a variable. PostgreSQL stands for all of

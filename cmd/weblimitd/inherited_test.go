@@ -41,6 +41,12 @@ func TestVariablesOfEnvoyproxyRatelimit(t *testing.T) {
 		{"TLS by URL", "REDIS_TLS=true REDIS_TLS_CACERT=/ca.pem", []string{"--redis", "rediss://127.0.0.1:1"}, []string{"REDIS_TLS_CACERT", "--redis-cacert"}},
 		{"PostgreSQL in place of Redis", "REDIS_URL=redis:6379 REDIS_AUTH=x REDIS_TYPE=cluster CACHE_KEY_PREFIX=x BACKEND_TYPE=redis", []string{"--postgres", "postgres://127.0.0.1:1/x"}, nil},
 		{"of Services named statsd and grpc", "STATSD_PORT=udp://10.0.0.1:8125 GRPC_PORT=tcp://10.0.0.2:80", nil, nil},
+		{"Envoy Gateway's", "CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=envoy-gateway:18001 CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit CONFIG_GRPC_XDS_SERVER_USE_TLS=true" +
+			" CONFIG_GRPC_XDS_CLIENT_TLS_CERT=/certs/tls.crt CONFIG_GRPC_XDS_CLIENT_TLS_KEY=/certs/tls.key CONFIG_GRPC_XDS_SERVER_TLS_CACERT=/certs/ca.crt FORCE_START_WITHOUT_INITIAL_CONFIG=true", nil, []string{
+			"CONFIG_TYPE is a variable of envoyproxy/ratelimit, which is not read here: unset it; --envoy-config xds:HOST:PORT for GRPC_XDS_SOTW",
+			"CONFIG_GRPC_XDS_SERVER_USE_TLS is a variable of envoyproxy/ratelimit, which is not read here: set --envoy-xds-tls,", "set --envoy-xds-cert,", "set --envoy-xds-key,", "set --envoy-xds-cacert,",
+			"FORCE_START_WITHOUT_INITIAL_CONFIG is a variable of envoyproxy/ratelimit, which is not read here: set --envoy-start-without-config,",
+		}},
 		{"an empty variable", "SHADOW_MODE= REDIS_URL=", nil, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,6 +61,17 @@ func TestVariablesOfEnvoyproxyRatelimit(t *testing.T) {
 			}
 		})
 	}
+	// With the settings that stand for them they are taken. No control plane is asked: there is none here.
+	pem := certificate(t, authority(t, "ca"), "localhost")
+	byXDS := []string{
+		"--check", "--envoy-config", "xds:127.0.0.1:1", "--envoy-start-without-config", "--envoy-xds-wait", "1ms", "--envoy-xds-tls", "--envoy-xds-cacert", pem.ca,
+		"--envoy-xds-cert", pem.cert, "--envoy-xds-key", pem.key, "--envoy-xds-retry", "2s",
+	}
+	passes(t, "0 domains, 0 limits")(inside(strings.Fields("CONFIG_TYPE=GRPC_XDS_SOTW CONFIG_GRPC_XDS_SERVER_URL=a:1 CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit CONFIG_GRPC_XDS_SERVER_USE_TLS=true"+
+		" CONFIG_GRPC_XDS_CLIENT_TLS_CERT=/a CONFIG_GRPC_XDS_CLIENT_TLS_KEY=/b CONFIG_GRPC_XDS_SERVER_TLS_CACERT=/c FORCE_START_WITHOUT_INITIAL_CONFIG=true"+
+		" XDS_CLIENT_BACKOFF_INITIAL_INTERVAL=2s XDS_CLIENT_BACKOFF_RANDOM_FACTOR=0.5 XDS_CLIENT_BACKOFF_JITTER=true"), byXDS...))
+	fails(t, "set --envoy-unhealthy-without-config")(inside([]string{"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=true"}, byXDS...))
+	fails(t, "set --envoy-xds-node-id")(inside([]string{"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_NODE_ID=other"}, byXDS...))
 	// They are common names, and of no concern to a service that does not serve Envoy.
 	limits := write(t, "limits.yaml", onePolicy("1", 5))
 	passes(t, "")(inside([]string{"PORT=8080", "HOST=web", "LOG_LEVEL=trace", "REDIS_URL=redis://redis:6379", "SHADOW_MODE=true"}, "--check", "--policy", limits))

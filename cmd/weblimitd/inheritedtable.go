@@ -9,6 +9,12 @@ import (
 // notNeeded is in docs for variables that say nothing which is not so anyway.
 const notNeeded = "not needed"
 
+// byXDS and byXDSWithTLS are the variables without which those of a control plane mean nothing.
+const (
+	byXDS        = "CONFIG_TYPE=GRPC_XDS_SOTW"
+	byXDSWithTLS = byXDS + " CONFIG_GRPC_XDS_SERVER_USE_TLS=true"
+)
+
 // inheritedVariables are all variables of envoyproxy/ratelimit until July 2026, in one place for both names of the program. A
 // test of internal/suites compares docs/service/envoy.md, which has them all, with the source.
 var inheritedVariables = []inherited{
@@ -31,16 +37,34 @@ var inheritedVariables = []inherited{
 	{names: "RUNTIME_IGNOREDOTFILES", note: "files whose names begin with a dot are never read", agrees: says("true")},
 	{names: "RUNTIME_WATCH_ROOT", note: "files are followed behind links, and without", agrees: anyValue, as: notNeeded},
 	{names: "MERGE_DOMAIN_CONFIG", instead: "envoy-merge-domains", agrees: sameBool(func(o *options) bool { return bool(o.envoyMergeDomains) }), becomes: asBool},
-	{names: "FORCE_START_WITHOUT_INITIAL_CONFIG", note: "weblimitd starts with good files only", agrees: (*options).saysNo},
-	{names: "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", note: "weblimitd starts with good files only", agrees: anyValue, as: notNeeded},
-	{names: "CONFIG_TYPE", note: "limits come from files, Redis or PostgreSQL, and not by xDS", agrees: says("FILE")},
+	{names: "FORCE_START_WITHOUT_INITIAL_CONFIG", instead: "envoy-start-without-config", agrees: sameBool(func(o *options) bool { return bool(o.envoyStartWithout) }), becomes: asBool},
+	{names: "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", instead: "envoy-unhealthy-without-config", becomes: asBool, agrees: func(o *options, value string) bool {
+		_, byXDS := o.fromXDS()
+		return o.saysNo(value) || !byXDS && !bool(o.envoyStartWithout) // there are good files from the start
+	}},
 	{
-		names: "CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA CONFIG_GRPC_XDS_SERVER_URL CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL" +
-			" CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS CONFIG_GRPC_XDS_SERVER_USE_TLS CONFIG_GRPC_XDS_CLIENT_TLS_CERT CONFIG_GRPC_XDS_CLIENT_TLS_KEY" +
-			" CONFIG_GRPC_XDS_SERVER_TLS_CACERT CONFIG_GRPC_XDS_SERVER_TLS_SAN XDS_CLIENT_BACKOFF_INITIAL_INTERVAL XDS_CLIENT_BACKOFF_MAX_INTERVAL" +
-			" XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES",
-		note: "there is no xDS", with: "CONFIG_TYPE=GRPC_XDS_SOTW",
+		names: "CONFIG_TYPE", note: "`--envoy-config xds:HOST:PORT` for `GRPC_XDS_SOTW`, and a folder for `FILE`", unless: "envoy-config", becomes: asConfigType, as: "`--envoy-config`",
+		agrees: func(o *options, value string) bool {
+			if _, byXDS := o.fromXDS(); byXDS {
+				return strings.EqualFold(value, "GRPC_XDS_SOTW")
+			}
+			return strings.EqualFold(value, "FILE")
+		},
 	},
+	{names: "CONFIG_GRPC_XDS_SERVER_URL", instead: "envoy-config", note: "`xds:` and the address", with: byXDS, unless: "envoy-config", becomes: asSaid, as: "`--envoy-config`, `xds:localhost:18000` by default"},
+	{names: "CONFIG_GRPC_XDS_NODE_ID", instead: "envoy-xds-node-id", with: byXDS, unless: "envoy-config", becomes: asNode, as: "`--envoy-xds-node-id`, `default` by default", agrees: func(o *options, value string) bool { return value == string(o.xds.node) }},
+	{names: "CONFIG_GRPC_XDS_NODE_METADATA", instead: "envoy-xds-node-metadata", with: byXDS, unless: "envoy-config", becomes: asText},
+	{names: "CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", instead: "envoy-xds-headers envoy-xds-headers-file", with: byXDS, unless: "envoy-config", becomes: asText, as: "`WEBLIMIT_ENVOY_XDS_HEADERS`"},
+	{names: "CONFIG_GRPC_XDS_SERVER_USE_TLS", instead: "envoy-xds-tls", with: byXDS, unless: "envoy-config", becomes: asBool, agrees: sameBool(func(o *options) bool { return bool(o.xds.tls) })},
+	{names: "CONFIG_GRPC_XDS_CLIENT_TLS_CERT", instead: "envoy-xds-cert", with: byXDSWithTLS, unless: "envoy-config", becomes: asText},
+	{names: "CONFIG_GRPC_XDS_CLIENT_TLS_KEY", instead: "envoy-xds-key", with: byXDSWithTLS, unless: "envoy-config", becomes: asText},
+	{names: "CONFIG_GRPC_XDS_SERVER_TLS_CACERT", instead: "envoy-xds-cacert", with: byXDSWithTLS, unless: "envoy-config", becomes: asText},
+	{names: "CONFIG_GRPC_XDS_SERVER_TLS_SAN", instead: "envoy-xds-server-name", with: byXDSWithTLS, unless: "envoy-config", becomes: asText},
+	{names: "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", instead: "envoy-xds-retry", with: byXDS, unless: "envoy-config", becomes: asText},
+	{names: "XDS_CLIENT_BACKOFF_MAX_INTERVAL", instead: "envoy-xds-max-retry", with: byXDS, unless: "envoy-config", becomes: asMaxRetry},
+	{names: "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR", note: "pauses are those of `--envoy-xds-retry`, and double", with: byXDS, agrees: anyValue, as: notNeeded},
+	{names: "XDS_CLIENT_BACKOFF_JITTER", note: "pauses are shortened at random", with: byXDS, agrees: says("true")},
+	{names: "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", instead: "envoy-xds-max-message", with: byXDS, unless: "envoy-config", becomes: asMaxMessage},
 
 	{names: "SHADOW_MODE", instead: "envoy-shadow", agrees: sameBool(func(o *options) bool { return bool(o.envoyShadow) }), becomes: asBool},
 	{names: "QUOTA_MODE", instead: "envoy-quota", agrees: sameBool(func(o *options) bool { return bool(o.envoyQuota) }), becomes: asBool},

@@ -100,6 +100,13 @@ var (
 	descConnections = prometheus.NewDesc("weblimitd_connections", "Open connections.", []string{"listener"}, nil)
 	descClosed      = prometheus.NewDesc("weblimitd_connections_refused_total", "Connections that were closed since there were too many.", []string{"listener"}, nil)
 	descUntil       = prometheus.NewDesc("weblimitd_certificate_end_timestamp_seconds", "When the certificate of a listener ends.", []string{"listener"}, nil)
+
+	// With --envoy-config, and the latter three where that is a control plane.
+	descEnvoyDomains = prometheus.NewDesc("weblimitd_envoy_domains", "Domains of Envoy that have limits; without any, every request is answered OK.", nil, nil)
+	descEnvoyWrong   = prometheus.NewDesc("weblimitd_envoy_error", "1 while the limits of Envoy that were last read are refused, or can't be read.", nil, nil)
+	descConnected    = prometheus.NewDesc("weblimitd_xds_connected", "1 while there is a stream to the control plane.", nil, nil)
+	descAccepted     = prometheus.NewDesc("weblimitd_xds_accepted_total", "Configurations of the control plane that were acknowledged.", nil, nil)
+	descNotAccepted  = prometheus.NewDesc("weblimitd_xds_refused_total", "Configurations of the control plane that were refused.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/settings"
 	"github.com/weblimit/weblimit/service/envoy"
+	"github.com/weblimit/weblimit/service/envoy/xds"
 )
 
 // envoyOptions are the settings of Envoy's rate limit service.
@@ -24,10 +25,12 @@ type envoyOptions struct {
 	envoyNearLimit                                    settings.Float
 	envoyTimeout                                      settings.Duration
 	envoyDescriptors, envoyEntries, envoySeries       settings.Int
+	envoyStartWithout, envoyUnhealthyWithout          settings.Bool
+	xds                                               xdsOptions
 }
 
 func (o *envoyOptions) add(g settings.Group) {
-	g.Add("envoy-config", &o.envoyConfig, "", "folder of configuration files; redis:KEY or postgres:NAME for one file that is published there")
+	g.Add("envoy-config", &o.envoyConfig, "", "folder of configuration files; redis:KEY or postgres:NAME for one file that is published there, xds:HOST:PORT for a control plane")
 	o.envoyOutage, o.envoyOverdraw = settings.Choice{Of: []string{"local", "allow", "deny"}}, settings.Choice{Of: []string{"stated", "never", "always"}}
 	o.envoyAlgorithm = settings.Choice{Of: envoyAlgorithms()}
 	g.Add("envoy-outage", &o.envoyOutage, "local", "what is answered while the store is away: local, allow or deny")
@@ -47,6 +50,9 @@ func (o *envoyOptions) add(g settings.Group) {
 	g.Add("envoy-max-descriptors", &o.envoyDescriptors, "100", "descriptors of a request; one with more is an error")
 	g.Add("envoy-max-entries", &o.envoyEntries, "50", "entries of a descriptor; a request with more is an error")
 	g.Add("envoy-max-series", &o.envoySeries, "10000", "names that statistics have; hits of further ones are added up")
+	g.Add("envoy-start-without-config", &o.envoyStartWithout, "false", "start also where there is no good configuration yet: until there is, every request is answered OK")
+	g.Add("envoy-unhealthy-without-config", &o.envoyUnhealthyWithout, "false", "have health checks of Envoy fail while no domain has limits")
+	o.xds.add(g)
 }
 
 func (o *envoyOptions) addHeaders(g settings.Group) {
@@ -72,6 +78,9 @@ func (o *options) validateEnvoy() error {
 				return fmt.Errorf("--%s needs --envoy-limit-headers", name)
 			}
 		}
+		if err := o.validateXDS(); err != nil {
+			return err
+		}
 		if o.entry != nil { // which has taken or refused them
 			return nil
 		}
@@ -79,7 +88,7 @@ func (o *options) validateEnvoy() error {
 	}
 	for _, s := range o.set.All() {
 		if strings.HasPrefix(s.Name, "envoy-") && s.Origin() != settings.Unset {
-			return fmt.Errorf("--%s needs --envoy-config, the folder of Envoy's files", s.Name)
+			return fmt.Errorf("%s needs --envoy-config, the folder of Envoy's files", s.Written())
 		}
 	}
 	// An image has the address in its environment, whatever it is started for.
@@ -90,16 +99,20 @@ func (o *options) validateEnvoy() error {
 	return nil
 }
 
-// envoySource returns the source of Envoy's files.
-func (p *parts) envoySource() (envoy.Source, error) {
+// envoySource returns the source of Envoy's files, which may be a control plane.
+func (p *parts) envoySource() (envoy.Source, *xds.Source, error) {
+	if address, ok := p.options.fromXDS(); ok {
+		source, err := p.options.xdsSource(address, p.logger)
+		return source, source, err
+	}
 	from, err := p.backend.published("envoy-config", string(p.options.envoyConfig))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if from != nil {
-		return envoy.From(from), nil
+		return envoy.From(from), nil, nil
 	}
-	return envoy.Directory(string(p.options.envoyConfig)), nil
+	return envoy.Directory(string(p.options.envoyConfig)), nil, nil
 }
 
 // envoySettings returns what the settings say, without what files are from and limits are counted in.
@@ -111,6 +124,7 @@ func (o *options) envoySettings() (envoy.Config, error) {
 		Independent: bool(o.envoyIndependent), MergeDomains: bool(o.envoyMergeDomains), Shadow: bool(o.envoyShadow), Quota: bool(o.envoyQuota),
 		DynamicMetadata: bool(o.envoyMetas), NearLimit: o.envoyNearLimit.N, Timeout: o.envoyTimeout.Duration, EndMark: bool(o.endMark),
 		MaxDescriptors: o.envoyDescriptors.N, MaxEntries: o.envoyEntries.N, MaxSeries: o.envoySeries.N,
+		StartWithout: bool(o.envoyStartWithout), UnhealthyWithout: bool(o.envoyUnhealthyWithout),
 	}
 	if o.envoyHeaders {
 		config.LimitHeaders = &envoy.LimitHeaders{Limit: string(o.envoyLimit), Remaining: string(o.envoyRemaining), Reset: string(o.envoyReset)}
@@ -124,7 +138,7 @@ func mountEnvoy(p *parts) (*mount, error) {
 	if o.envoyConfig == "" {
 		return nil, nil
 	}
-	source, err := p.envoySource()
+	source, plane, err := p.envoySource()
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +147,7 @@ func mountEnvoy(p *parts) (*mount, error) {
 		return nil, err
 	}
 	config.Source, config.Store, config.Observe, config.Logger = source, p.store, p.observe, p.logger
+	config.AllowEmpty = plane != nil // which has no limits while nobody has asked for any
 	server, err := envoy.New(config)
 	if err != nil {
 		return nil, err
@@ -148,7 +163,8 @@ func mountEnvoy(p *parts) (*mount, error) {
 			<-ctx.Done()
 			stop()
 		},
-		status: func() any { return envoyStatus(server.Status()) },
+		status:  func() any { return envoyStatus(server.Status(), plane) },
+		metrics: &envoyState{server, plane},
 		loaded: func() string {
 			s := server.Status()
 			return fmt.Sprintf("envoy %s: %s, %s", o.envoyConfig, counted(s.Domains, "domain"), counted(s.Limits, "limit"))
@@ -165,10 +181,14 @@ type envoyJSON struct {
 	Changes int64     `json:"changes"`
 	Refused int64     `json:"refused"`
 	Error   string    `json:"error,omitempty"`
+	XDS     *xdsJSON  `json:"xds,omitempty"`
 }
 
-func envoyStatus(s envoy.Status) envoyJSON {
-	answer := envoyJSON{s.Version, s.Since, s.Domains, s.Limits, s.Changes, s.Refused, ""}
+func envoyStatus(s envoy.Status, plane *xds.Source) envoyJSON {
+	answer := envoyJSON{s.Version, s.Since, s.Domains, s.Limits, s.Changes, s.Refused, "", nil}
+	if plane != nil {
+		answer.XDS = xdsStatus(plane.Status())
+	}
 	if s.Err != nil {
 		answer.Error = s.Err.Error()
 	}

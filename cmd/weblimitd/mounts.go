@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 
 	"github.com/weblimit/weblimit/core"
@@ -27,6 +28,7 @@ type mount struct {
 	drain   func(ctx context.Context) error // when the servers have stopped
 	status  func() any                      // for operators
 	loaded  func() string                   // what its files say, in words
+	metrics prometheus.Collector            // of what it decides by
 }
 
 // parts are what mounts are made of.

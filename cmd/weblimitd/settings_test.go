@@ -56,6 +56,10 @@ func valid(t *testing.T) map[string]string {
 		"envoy-merge-domains": "true", "envoy-shadow": "true", "envoy-quota": "true", "envoy-limit-headers": "true", "envoy-dynamic-metadata": "true",
 		"envoy-limit-header": "X-Limit", "envoy-remaining-header": "X-Remaining", "envoy-reset-header": "X-Reset",
 		"envoy-near-limit": "0.5", "envoy-timeout": "20ms", "envoy-max-descriptors": "3", "envoy-max-entries": "4", "envoy-max-series": "5",
+		"envoy-start-without-config": "true", "envoy-unhealthy-without-config": "true", "envoy-xds-node-id": "limits", "envoy-xds-node-metadata": "zone=a,role=b",
+		"envoy-xds-headers-file": write(t, "headers", "# for the control plane\nx-tenant: a\nauthorization: Bearer a,b\n"), "envoy-xds-tls": "true",
+		"envoy-xds-cacert": pem.ca, "envoy-xds-cert": pem.cert, "envoy-xds-key": pem.key, "envoy-xds-server-name": "envoy-gateway",
+		"envoy-xds-wait": "2ms", "envoy-xds-retry": "20ms", "envoy-xds-max-retry": "1m", "envoy-xds-max-message": "1048576",
 		"max-connections": "10", "max-in-flight": "10", "header-timeout": "1s", "read-timeout": "2s", "idle-timeout": "3s", "grpc-max-age": "1m",
 		"memory-limit": "512MiB", "drain-delay": "0s", "drain-timeout": "1s", "ready-in-outage": "false",
 		"log-format": "json", "log-level": "debug", "log-denials": "false", "instance": "web-1",
@@ -77,6 +81,7 @@ var needs = map[string][]string{
 	"home-redis-sentinel-user": append(ofRegion, "home-redis-sentinel-master"), "home-redis-sentinel-password-file": append(ofRegion, "home-redis-sentinel-master"),
 	"home-redis-cacert": append(ofRegion, "home-redis!"), "home-redis-cert": append(ofRegion, "home-redis!", "home-redis-key"), "home-redis-key": append(ofRegion, "home-redis!", "home-redis-cert"),
 	"home-redis-pool-size": ofRegion, "home-prefix": ofRegion,
+	"envoy-xds-cacert": {"envoy-xds-tls"}, "envoy-xds-cert": {"envoy-xds-tls", "envoy-xds-key"}, "envoy-xds-key": {"envoy-xds-tls", "envoy-xds-cert"}, "envoy-xds-server-name": {"envoy-xds-tls"},
 	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},
 	"tls-client-names": {"tls-client-ca", "tls-cert", "tls-key"},
 	"admin-tls-cert":   {"admin-tls-key"}, "admin-tls-key": {"admin-tls-cert"}, "admin-tls-client-ca": {"admin-tls-cert", "admin-tls-key"},
@@ -109,6 +114,9 @@ func TestEverySettingByFlagEnvironmentAndFile(t *testing.T) {
 				} else {
 					all[other] = values[other]
 				}
+			}
+			if strings.HasPrefix(name, "envoy-xds-") { // there is no control plane, and --check does not wait for one
+				all["envoy-config"], all["envoy-start-without-config"], all["envoy-xds-wait"] = "xds:127.0.0.1:1", "true", values["envoy-xds-wait"]
 			}
 			var flags, env []string
 			file := ""
@@ -231,6 +239,17 @@ func TestWrongSettings(t *testing.T) {
 		"a short secret":                 {[]string{"WEBLIMIT_RESERVATION_SECRETS=abc"}, []string{"--policy", policy}, []string{"WEBLIMIT_RESERVATION_SECRETS: number 1 has less than 32 bytes"}},
 		"no network":                     {nil, []string{"--policy", policy, "--gateway-proxies", "10.0.0.1"}, []string{`"10.0.0.1" is no network such as 10.0.0.0/8`}},
 		"a policy in PostgreSQL without": {nil, []string{"--policy", "postgres:limits"}, []string{"--policy postgres:NAME needs --postgres"}},
+		"no control plane":               {nil, []string{"--envoy-config", "xds:127.0.0.1:1", "--envoy-xds-wait", "1ms"}, []string{`weblimitd: envoy: no configuration from 127.0.0.1:1 for the node "envoy-ratelimit"`}},
+		"a control plane without a port": {nil, []string{"--envoy-config", "xds:envoy-gateway"}, []string{`--envoy-config: "xds:envoy-gateway" must be xds:HOST:PORT, such as xds:envoy-gateway:18001`}},
+		"a folder and its settings":      {nil, []string{"--envoy-config", envoyFolder(t), "--envoy-xds-tls"}, []string{"--envoy-xds-tls needs --envoy-config xds:HOST:PORT"}},
+		"headers for nobody":             {[]string{"WEBLIMIT_ENVOY_XDS_HEADERS=a:b"}, []string{"--envoy-config", envoyFolder(t)}, []string{"WEBLIMIT_ENVOY_XDS_HEADERS needs --envoy-config xds:HOST:PORT"}},
+		"headers that are none":          {[]string{"WEBLIMIT_ENVOY_XDS_HEADERS=a:b,s3cret"}, []string{"--envoy-config", "xds:127.0.0.1:1"}, []string{"WEBLIMIT_ENVOY_XDS_HEADERS: number 2 must be name:value"}},
+		"a header twice":                 {[]string{"WEBLIMIT_ENVOY_XDS_HEADERS=a:b"}, []string{"--envoy-config", "xds:127.0.0.1:1", "--envoy-xds-headers-file", write(t, "h", "\nA: c")}, []string{"h:2: a line must be name:value, and each name must be there once"}},
+		"a name that no header has":      {[]string{"WEBLIMIT_ENVOY_XDS_HEADERS=a b:c"}, []string{"--envoy-config", "xds:127.0.0.1:1"}, []string{`"a b" is no name of a header`}},
+		"metadata without a value":       {nil, []string{"--envoy-config", "xds:127.0.0.1:1", "--envoy-xds-node-metadata", "zone"}, []string{`--envoy-xds-node-metadata: "zone" must be name=value`}},
+		"TLS that is off":                {nil, []string{"--envoy-config", "xds:127.0.0.1:1", "--envoy-xds-cacert", pem.ca}, []string{"--envoy-xds-cacert does nothing without --envoy-xds-tls"}},
+		"half of a certificate":          {nil, []string{"--envoy-config", "xds:127.0.0.1:1", "--envoy-xds-tls", "--envoy-xds-cert", pem.cert}, []string{"--envoy-xds-cert and --envoy-xds-key belong together"}},
+		"pauses that shrink":             {nil, []string{"--envoy-config", "xds:127.0.0.1:1", "--envoy-xds-max-retry", "100ms"}, []string{"--envoy-xds-max-retry is 100ms, and --envoy-xds-retry more: 1s"}},
 		"a secret for the log":           {[]string{"WEBLIMIT_LOG_SECRET=abc"}, []string{"--policy", policy}, []string{"WEBLIMIT_LOG_SECRET", "at least 16 bytes"}},
 		"everybody on the network":       {nil, []string{"--policy", policy, "--listen", "0.0.0.0:0", "--admin-listen", "off"}, []string{"everybody on the network could use up the quotas", "--insecure-listen"}},
 		"a socket that systemd has not":  {nil, []string{"--policy", policy, "--listen", "systemd:data", "--admin-listen", "off"}, []string{"systemd has passed no socket", "FileDescriptorName=data"}},
