@@ -38,9 +38,13 @@ type following struct {
 
 func follow(t *testing.T, p *plane, config envoy.Config) following {
 	t.Helper()
+	patience := 3 * time.Minute
+	if config.StartWithout {
+		patience = 200 * time.Millisecond
+	}
 	source := must.Get(xds.New(xds.Config{
 		Server: p.addr, NodeID: node, Metadata: map[string]string{"zone": "a"}, Retry: 10 * time.Millisecond, MaxRetry: 100 * time.Millisecond,
-		Wait: 200 * time.Millisecond, Logger: quiet,
+		Wait: patience, Logger: quiet,
 	}))(t)
 	config.Source, config.Store, config.Logger = source, still(), quiet
 	s := must.Get(envoy.New(config))(t)

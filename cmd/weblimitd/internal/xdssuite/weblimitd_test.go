@@ -156,7 +156,7 @@ func TestWeblimitd(t *testing.T) {
 	p.set(t, "1", perUser("edge", 3))
 	settings := []string{
 		"--envoy-config", "xds:" + p.addr, "--envoy-xds-tls", "--envoy-xds-cacert", filepath.Join(files, "ca.crt"), "--envoy-xds-cert", filepath.Join(files, "tls.crt"),
-		"--envoy-xds-key", filepath.Join(files, "tls.key"), "--envoy-xds-server-name", "envoy-gateway", "--envoy-xds-node-metadata", "zone=a,role=limits",
+		"--envoy-xds-key", filepath.Join(files, "tls.key"), "--envoy-xds-server-name", "envoy-gateway", "--envoy-xds-node-metadata", "zone=a,role=limits", "--envoy-xds-wait", "3m",
 	}
 	env := []string{"WEBLIMIT_ENVOY_XDS_HEADERS=x-token:s3cret"}
 	cmd := exec.Command(must.Get(binary())(t), append(settings, "--check")...)
