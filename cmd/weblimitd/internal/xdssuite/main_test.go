@@ -1,12 +1,14 @@
 package xdssuite
 
 import (
+	"os"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 func TestMain(m *testing.M) {
 	wait.Beside(8) // most wait for servers
-	m.Run()
+	os.Exit(redistest.Main(m))
 }

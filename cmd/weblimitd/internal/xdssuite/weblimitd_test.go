@@ -52,6 +52,7 @@ type service struct {
 
 	process   *child.Server
 	data      string
+	metrics   string
 	operators *http.Client // of the admin listener
 }
 
@@ -76,7 +77,7 @@ func start(t *testing.T, env []string, settings ...string) *service {
 // serve starts a command that is weblimitd, with the socket of operators, and waits until it serves.
 func serve(t *testing.T, cmd *exec.Cmd, admin string, creds credentials.TransportCredentials) *service {
 	t.Helper()
-	var line struct{ Msg, Data, GRPC string }
+	var line struct{ Msg, Data, GRPC, Metrics string }
 	s := &service{operators: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", admin)
 	}}}, process: child.Serve(t, cmd, func(written string) error {
@@ -87,7 +88,7 @@ func serve(t *testing.T, cmd *exec.Cmd, admin string, creds credentials.Transpor
 		}
 		return errStarting
 	})}
-	s.data = "http://" + line.Data
+	s.data, s.metrics = "http://"+line.Data, "http://"+line.Metrics
 	conn := must.Get(grpc.NewClient(line.GRPC, grpc.WithTransportCredentials(creds)))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	s.RateLimitServiceClient = rls.NewRateLimitServiceClient(conn)
@@ -212,38 +213,6 @@ func TestWeblimitd(t *testing.T) {
 	if _, status := get(t, s.operators, "http://localhost/status"); strings.Contains(status, "s3cret") {
 		t.Errorf("a secret is in the status: %s", status)
 	}
-}
-
-// Started as Envoy Gateway starts envoyproxy/ratelimit, by the variables that it sets, weblimitd has its limits.
-func TestAsEnvoyGatewayStartsIt(t *testing.T) {
-	t.Parallel()
-	_, ca := pair(t, nil, nil, "ca")
-	_, ofPlane := pair(t, ca.Leaf, ca.PrivateKey.(*ecdsa.PrivateKey), "127.0.0.1")
-	files, ofEnvoy := pair(t, ca.Leaf, ca.PrivateKey.(*ecdsa.PrivateKey), "envoy-ratelimit")
-	pool := x509.NewCertPool()
-	pool.AddCert(ca.Leaf)
-	p := startPlane(t, "", grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{ofPlane}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12})))
-	link, admin := filepath.Join(t.TempDir(), "ratelimit"), filepath.Join(child.Dir(t), "admin.sock")
-	must.OK(t, os.Symlink(must.Get(binary())(t), link))
-	cmd := exec.Command(link)
-	cmd.Env = []string{
-		"RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_IGNOREDOTFILES=true", "RUNTIME_WATCH_ROOT=false", "LOG_LEVEL=info", "USE_STATSD=false",
-		"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL=" + p.addr, "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit", "CONFIG_GRPC_XDS_SERVER_USE_TLS=true",
-		"CONFIG_GRPC_XDS_CLIENT_TLS_CERT=" + filepath.Join(files, "tls.crt"), "CONFIG_GRPC_XDS_CLIENT_TLS_KEY=" + filepath.Join(files, "tls.key"),
-		"CONFIG_GRPC_XDS_SERVER_TLS_CACERT=" + filepath.Join(files, "ca.crt"), "FORCE_START_WITHOUT_INITIAL_CONFIG=true",
-		"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=" + filepath.Join(files, "tls.crt"), "GRPC_SERVER_TLS_KEY=" + filepath.Join(files, "tls.key"), "GRPC_SERVER_TLS_CA_CERT=" + filepath.Join(files, "ca.crt"),
-		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=127.0.0.1:1", "USE_PROMETHEUS=true", "PROMETHEUS_ADDR=127.0.0.1:0", "PROMETHEUS_MAPPER_YAML=/etc/statsd-exporter/conf.yaml",
-		// What follows is of this machine, and Envoy Gateway does not set it.
-		"HOST=127.0.0.1", "PORT=0", "GRPC_HOST=127.0.0.1", "GRPC_PORT=0", "LOG_FORMAT=json", "WEBLIMIT_ADMIN_LISTEN=unix:" + admin, "WEBLIMIT_DRAIN_DELAY=0s", "WEBLIMIT_ENVOY_XDS_WAIT=100ms",
-	}
-	s := serve(t, cmd, admin, credentials.NewTLS(&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{ofEnvoy}, ServerName: "envoy-ratelimit", MinVersion: tls.VersionTLS12}))
-	code, _ := get(t, http.DefaultClient, s.data+"/healthcheck")
-	check.Equal(t, "/healthcheck before there is a policy", code, http.StatusOK)
-	check.Equal(t, "an answer", left(t, s, "a"), -1)
-	p.set(t, "1", perUser("edge", 3))
-	p.accepts(t, "1")
-	check.Equal(t, "with a policy", left(t, s, "a") >= 0, true) // by a share of the limit: there is no Redis
-	check.Contains(t, "the log", s.process.Log(), "CONFIG_TYPE: --envoy-config xds:"+p.addr)
 }
 
 // Without policies, and without a control plane, weblimitd serves if it may, and says that it has no limits.
