@@ -101,11 +101,18 @@ func outcomes(t *testing.T) map[string]outcome {
 func TestVariablesUnderTheNameRatelimit(t *testing.T) {
 	t.Parallel()
 	base, cases := ratelimitEnv(t), outcomes(t)
+	for _, e := range base {
+		name, value, _ := strings.Cut(e, "=")
+		want := "--redis redis://127.0.0.1:1"
+		if strings.HasPrefix(name, "RUNTIME_") {
+			want = "--envoy-config /"
+		}
+		if _, known := cases[name]; !known {
+			cases[name] = outcome{value, "", want}
+		}
+	}
 	for _, name := range main.InheritedNames() {
 		tt, known := cases[name]
-		if strings.HasPrefix(name, "RUNTIME_") && !known || name == "REDIS_URL" { // which base has
-			continue
-		}
 		if !known {
 			t.Errorf("%s has no case", name)
 			continue
@@ -164,6 +171,12 @@ func TestRedisUnderTheNameRatelimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A secret of Kubernetes often ends with a line.
+func TestALineBreakUnderTheNameRatelimit(t *testing.T) {
+	t.Parallel()
+	passes(t, "REDIS_URL: --redis redis://redis:6379\n")(asRatelimit(append(ratelimitEnv(t), "REDIS_URL=redis:6379\n"), "--check"))
 }
 
 // Settings of weblimitd win over variables, which win over what an image has as defaults.

@@ -10,7 +10,7 @@ import (
 // asRedis is where envoyproxy/ratelimit counts. There is no default: its own is the socket of a proxy that is rarely
 // there, and without Redis each instance would grant a share of the limits by itself.
 func asRedis(e *entry, v *inherited) {
-	text, kind := e.value("REDIS_URL"), e.redisType()
+	text, kind := strings.TrimSpace(e.value("REDIS_URL")), e.redisType()
 	socket := e.or("REDIS_SOCKET_TYPE", "unix")
 	names := strings.Fields(v.names)
 	byURL := strings.HasPrefix(text, "redis://") || strings.HasPrefix(text, "rediss://")
