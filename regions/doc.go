@@ -15,7 +15,7 @@
 // nothing is granted twice, whatever happens on the way. What can go wrong is that units are lost until their period is
 // over: those of a process that dies between both stores, and those that a region has leased and does not need.
 //
-// A share is for one period: a window, or for a token bucket a quarter of the time in which it fills, from 100ms to 10s.
+// A share is for one period: a window, or for a token bucket half of the time in which it fills, from 100ms to 30s.
 // What is left of it then is gone. Leases are as large as the load of the key suggests, and never more than half of what
 // home has left, so that other regions find some, too.
 //

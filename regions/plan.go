@@ -38,11 +38,11 @@ const (
 	lowerClass   = "lower/" // after one of the last three
 )
 
-// The lengths of the periods of a token bucket: a quarter of the time in which it fills, within these bounds. A unit
+// The lengths of the periods of a token bucket: half of the time in which it fills, within these bounds. A unit
 // that was leased can be spent until its period is over, so a period is by how much a region can be late.
 const (
 	shortestPeriod = 100 * time.Millisecond
-	longestPeriod  = 10 * time.Second
+	longestPeriod  = 30 * time.Second
 )
 
 // leaseMemory is how long home remembers a lease, so that a lease whose answer was lost can be asked for again.
@@ -146,7 +146,7 @@ func (p *plan) counter(name string, units int64) (*store.Rule, error) {
 func periodOf(r *store.Rule) time.Duration {
 	n := &r.Integers
 	fills := time.Duration(n.Capacity/n.Rate*n.Tick) * time.Microsecond
-	return min(max(fills/4, shortestPeriod), longestPeriod).Truncate(time.Microsecond)
+	return min(max(fills/2, shortestPeriod), longestPeriod).Truncate(time.Microsecond)
 }
 
 // share returns the rule of the record that says how many units the region has leased for the period that ends at a

@@ -36,7 +36,7 @@ func (l limit) String() string { return limitNames[l] }
 const keysPerLimit = 3
 
 // bucketWindows is the window of the token bucket, in those of the others: it fills in that time, and a lease lasts for
-// a quarter of it.
+// half of it.
 const bucketWindows = 2
 
 // days is the quota of a calendar day, in those of a window: a run sees two days.
@@ -90,7 +90,7 @@ func (n *numbers) floor(l limit, regions int) int64 {
 }
 
 // period returns how long a lease of the token bucket lasts.
-func (n *numbers) period() time.Duration { return bucketWindows * n.Window / 4 }
+func (n *numbers) period() time.Duration { return bucketWindows * n.Window / 2 }
 
 // window returns the number of the window in which a time lies, in microseconds since the epoch. A token bucket has
 // none.

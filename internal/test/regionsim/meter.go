@@ -46,7 +46,7 @@ func newMeter(c *Config, rule *store.Rule, overdraft int64) (*meter, error) {
 	}
 	n := &rule.Integers
 	fills := time.Duration(n.Capacity/n.Rate*n.Tick) * time.Microsecond
-	length := min(max(fills/4, 100*time.Millisecond), 10*time.Second).Truncate(time.Microsecond)
+	length := min(max(fills/2, 100*time.Millisecond), 30*time.Second).Truncate(time.Microsecond)
 	period, err := store.NewRule("period", store.Numbers{Algorithm: store.FixedWindow, Quota: 1, Window: length, Jitter: true})
 	m.period = &period
 	return m, err

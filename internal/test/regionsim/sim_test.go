@@ -1,6 +1,7 @@
 package regionsim_test
 
 import (
+	"flag"
 	"fmt"
 	"reflect"
 	"testing"
@@ -127,7 +128,7 @@ func moving(limit core.Limit, requests float64) regionsim.Config {
 // region from which the load has moved away is lost until its period is over: several times a minute.
 func TestALoadThatMoves(t *testing.T) {
 	t.Parallel()
-	for i, want := range []struct{ granted, wrong, messages float64 }{{0.99, 0.01, 0.02}, {0.98, 0.08, 0.035}, {0.975, 0.08, 0.035}} {
+	for i, want := range []struct{ granted, wrong, messages float64 }{{0.99, 0.01, 0.02}, {0.98, 0.08, 0.035}, {0.99, 0.06, 0.02}} {
 		t.Run(limits[i].name, func(t *testing.T) {
 			t.Parallel()
 			c := moving(limits[i].limit, long.Rounds(100_000.0, 10_000_000))
@@ -166,11 +167,13 @@ func TestExchangedCountsGrantMoreThanTheQuota(t *testing.T) {
 	unbroken(t, 1, outcomes)
 }
 
-// Prints the tables of docs in Markdown: go test -v -run TestTables ./internal/test/regionsim
+var tables = flag.Bool("tables", false, "print the tables of docs/run/regions.md")
+
+// Prints the tables of docs in Markdown: go test -v -run TestTables ./internal/test/regionsim -tables
 func TestTables(t *testing.T) {
 	t.Parallel()
-	if !testing.Verbose() {
-		t.Skip("prints tables with -v")
+	if !*tables {
+		t.Skip("prints tables with -tables")
 	}
 	var designs, leased string
 	for _, of := range loads {
