@@ -95,6 +95,12 @@ func newWorld(t *testing.T, n int, oneWay time.Duration) *world {
 		w.links, w.locals = append(w.links, l), append(w.locals, local)
 		w.regions = append(w.regions, must.Get(regions.New(local, l, regions.Config{Region: fmt.Sprint("r", i), Regions: n}))(t))
 	}
+	t.Cleanup(func() {
+		for _, s := range w.regions { // else a bubble would have each of them look at home until the last window is over
+			must.OK(t, s.Close())
+		}
+		time.Sleep(time.Minute)
+	})
 	return w
 }
 
