@@ -47,7 +47,7 @@ func (u unit) drives() bool { return !u.race && u.tests == "" && u.dir != newest
 var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|figure|plots|prefetchsim|regionsim|release|users)|suites/(gateways|policyschema|regions))$`)
 
 // measured are tests that count allocations and bytes, or simulate millions of keys or requests. Under the race
-// detector they skip or do less, so they run without it, too.
+// detector they skip or do less, so they run without it, too: those of newest's guests there, with all others.
 const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes|ARollOut`
 
 var measuredTest = regexp.MustCompile(`(?m)^func Test\w*(` + measured + `)\w*\(`)
@@ -58,11 +58,15 @@ func plan(ctx context.Context, only *regexp.Regexp) ([]unit, error) {
 	if err != nil {
 		return nil, err
 	}
+	guests, err := guests(ctx)
+	if err != nil {
+		return nil, err
+	}
 	perModule := make([][]unit, len(dirs))
 	errs := make([]error, len(dirs))
 	var wg sync.WaitGroup
 	for i, dir := range dirs {
-		wg.Go(func() { perModule[i], errs[i] = planModule(ctx, dir, only) })
+		wg.Go(func() { perModule[i], errs[i] = planModule(ctx, dir, only, guests) })
 	}
 	wg.Wait()
 	return slices.Concat(perModule...), errors.Join(errs...)
@@ -109,23 +113,19 @@ func (p listed) measures() (bool, error) {
 	return false, nil
 }
 
-func planModule(ctx context.Context, dir string, only *regexp.Regexp) ([]unit, error) {
-	packages, err := list(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
+func planModule(ctx context.Context, dir string, only *regexp.Regexp, guests []listed) ([]unit, error) {
 	if dir == newest {
-		guests, err := guests(ctx)
-		if err != nil {
-			return nil, err
-		}
 		// Races are looked for with the releases of users: what there is to be found with others is in the tests of
 		// bench/migrate and in make newest.
-		guests = slices.DeleteFunc(guests, func(p listed) bool { return len(p.testFiles()) == 0 || !only.MatchString(p.ImportPath) })
+		guests = slices.DeleteFunc(slices.Clone(guests), func(p listed) bool { return len(p.testFiles()) == 0 || !only.MatchString(p.ImportPath) })
 		if len(guests) == 0 {
 			return nil, nil
 		}
 		return []unit{{dir: dir, packages: guests}}, nil
+	}
+	packages, err := list(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
 	racing, plain, again := unit{dir: dir, race: true}, unit{dir: dir}, unit{dir: dir, tests: measured}
 	for _, p := range packages {
@@ -135,6 +135,9 @@ func planModule(ctx context.Context, dir string, only *regexp.Regexp) ([]unit, e
 			plain.packages = append(plain.packages, p)
 		default:
 			racing.packages = append(racing.packages, p)
+			if slices.ContainsFunc(guests, func(g listed) bool { return g.ImportPath == p.ImportPath }) {
+				continue
+			}
 			measures, err := p.measures()
 			if err != nil {
 				return nil, err
