@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Config sets up a [Source]. Beside each field stands the variable of envoyproxy/ratelimit that it replaces, if there
@@ -72,6 +73,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("weblimit: xds.Config: Server must be host:port, such as envoy-gateway:18001, got %q", c.Server)
 	case len(c.NodeID) > maxNode:
 		return fmt.Errorf("weblimit: xds.Config: NodeID has %d bytes, the most is %d", len(c.NodeID), maxNode)
+	case !utf8.ValidString(c.NodeID) || !isText(c.Metadata): // which no request could carry
+		return errors.New("weblimit: xds.Config: NodeID and Metadata must be UTF-8 text")
 	case c.Wait < time.Millisecond:
 		return fmt.Errorf("weblimit: xds.Config: Wait must be at least 1ms, got %v", c.Wait)
 	case c.Retry < 10*time.Millisecond:
@@ -82,6 +85,16 @@ func (c *Config) complete() error {
 		return fmt.Errorf("weblimit: xds.Config: MaxMessage must be from 1 to %d bytes, got %d", mostMessage, c.MaxMessage)
 	}
 	return c.validateHeaders()
+}
+
+// isText reports whether names and values are UTF-8.
+func isText(metadata map[string]string) bool {
+	for name, value := range metadata {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return false
+		}
+	}
+	return true
 }
 
 // maxNode bounds the name of a node.

@@ -155,7 +155,7 @@ func TestAnswersThatEndTheStream(t *testing.T) {
 		{"a version that is no text", raw(t, "2", field(1, []byte("\xff"))...), "no text"},
 		{"a long version", answerOf(t, strings.Repeat("v", 70_000), perUser("edge", 9)), "no text"},
 		{"no message", raw(t, "2", 0xff), "no answer"},
-		{"a huge message", answerOf(t, "2", huge), "more than MaxMessage, 1048576 bytes"},
+		{"a huge message", answerOf(t, "2", huge), "the answer is too large: the most is 1048576 bytes"},
 	} {
 		st.send(t, tt.answer)
 		receive(t, "the end of the stream", st.gone)

@@ -132,6 +132,22 @@ func TestAwayAndBack(t *testing.T) {
 	check.Equal(t, "the limit", s.left(t, "a"), 1)
 }
 
+// A control plane that ends gracefully waits for its streams. The source goes to the one that takes its place.
+func TestAControlPlaneEndsGracefully(t *testing.T) {
+	t.Parallel()
+	p := startPlane(t, "")
+	s, _ := following(t, p, xds.Config{}, 3)
+	ended := make(chan struct{})
+	go func() {
+		p.server.GracefulStop()
+		close(ended)
+	}()
+	receive(t, "the end of the control plane", ended)
+	st, _ := startPlane(t, p.addr).next(t)
+	accepts(t, "1", st.serve(t, "1", perUser("edge", 9)))
+	check.Equal(t, "the new limit", s.left(t, "a"), 8)
+}
+
 // The first Load waits for a while, and says what there was to wait for.
 func TestTheStart(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -45,6 +47,7 @@ type stream struct {
 	end    context.CancelFunc
 	unbind func() bool // has the stream outlive the context that it was opened with; false if that has ended
 
+	leaving  atomic.Bool // whether the control plane has asked to connect again
 	accepted string      // the version that was accepted last
 	late     *time.Timer // closes a stream that nobody acknowledges on, or nil
 }
@@ -82,6 +85,7 @@ func open(ctx context.Context, config *Config) (*stream, error) {
 		st.close()
 		return nil, reasonOf(err, config)
 	}
+	go st.leave(long)
 	return st, nil
 }
 
@@ -101,9 +105,23 @@ func (st *stream) request() *discovery.DiscoveryRequest {
 // receive returns the next answer as it was sent.
 func (st *stream) receive() (wire []byte, err error) {
 	if err := st.client.RecvMsg(&wire); err != nil {
+		if st.leaving.Load() {
+			return nil, errLeaving
+		}
 		return nil, reasonOf(err, st.config)
 	}
 	return wire, nil
+}
+
+var errLeaving = errors.New("the control plane has asked to connect again")
+
+// leave ends the stream once the control plane takes no more of them on its connection: one that ends gracefully waits for those
+// that are open, and would wait for this one for ever.
+func (st *stream) leave(ctx context.Context) {
+	if st.conn.WaitForStateChange(ctx, connectivity.Ready) {
+		st.leaving.Store(true)
+		st.end()
+	}
 }
 
 // tell acknowledges an answer, or refuses it with what is wrong.
@@ -157,7 +175,7 @@ func reasonOf(err error, config *Config) error {
 	case !ok:
 		return err
 	case s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "larger than max"):
-		return fmt.Errorf("%w: it has more than MaxMessage, %d bytes", errTooLarge, config.MaxMessage)
+		return fmt.Errorf("%w: the most is %d bytes", errTooLarge, config.MaxMessage)
 	case s.Code() == codes.Unimplemented:
 		return fmt.Errorf("%s serves no aggregated discovery: %s", config.Server, s.Message())
 	}

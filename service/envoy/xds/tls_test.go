@@ -140,6 +140,7 @@ func TestWrongConfigurations(t *testing.T) {
 		`got "a:70000"`:                            {Server: "a:70000"},
 		`got ":1"`:                                 {Server: ":1"},
 		"NodeID has 2000 bytes":                    {Server: "a:1", NodeID: string(make([]byte, 2000))},
+		"NodeID and Metadata must be UTF-8 text":   {Server: "a:1", Metadata: map[string]string{"zone": "\xff"}},
 		"Wait must be at least 1ms, got -1s":       {Server: "a:1", Wait: -time.Second},
 		"Retry must be at least 10ms, got 1ns":     {Server: "a:1", Retry: 1},
 		"MaxRetry is 1s, and Retry more: 2s":       {Server: "a:1", Retry: 2 * time.Second, MaxRetry: time.Second},
