@@ -43,6 +43,7 @@
 {{- if and (or .redis.url .redis.urlSecret.name) (or .postgres.url .postgres.urlSecret.name) -}}{{- fail "redis and postgres exclude each other" -}}{{- end -}}
 {{- range $name, $in := dict "redis" .redis "postgres" .postgres -}}
 {{- if and $in.url $in.urlSecret.name -}}{{- fail (printf "%s.url and %s.urlSecret exclude each other" $name $name) -}}{{- end -}}
+{{- if regexMatch "://[^/]*:[^/@]*@|[?&]password=" $in.url -}}{{- fail (printf "%s.url has a password, and whoever may read the Deployment could read it: set %s.urlSecret, or %s.passwordSecret beside an address without" $name $name $name) -}}{{- end -}}
 {{- if and $in.passwordSecret.name (ne $store $name) -}}{{- fail (printf "%s.passwordSecret needs %s.url or %s.urlSecret" $name $name $name) -}}{{- end -}}
 {{- range list $.Values.policy.from $.Values.envoy.from -}}
 {{- if and (hasPrefix (print $name ":") .) (ne $store $name) -}}{{- fail (printf "%s is published in a store that is not named: set %s.url or %s.urlSecret" . $name $name) -}}{{- end -}}
@@ -88,6 +89,7 @@ drain-timeout: drain.timeoutSeconds
 {{- range $name, $value := .Values.settings -}}
 {{- with index $ofValues $name -}}{{- fail (printf "settings.%s: set %s instead" $name .) -}}{{- end -}}
 {{- if has $name $secrets -}}{{- fail (printf "settings.%s: whoever may read the Deployment could read a secret there" $name) -}}{{- end -}}
+{{- if hasPrefix "default-" $name -}}{{- fail (printf "settings.%s: defaults are the image's. Set %s" $name (trimPrefix "default-" $name)) -}}{{- end -}}
 {{- if hasPrefix "admin-tls-client-" $name -}}{{- fail (printf "settings.%s: the probes of Kubernetes and Prometheus have no certificate" $name) -}}{{- end -}}
 {{- if and (eq $name "replicas") (eq (include "weblimitd.store" $) "memory") -}}{{- fail "settings.replicas needs redis or postgres" -}}{{- end -}}
 {{- end -}}
