@@ -126,7 +126,7 @@ func (c *cluster) agree(t *testing.T) {
 			}
 		}
 	}
-	for _, probe := range []*core.Probe{container.ReadinessProbe, container.LivenessProbe} {
+	for _, probe := range []*core.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
 		if ports[probe.HTTPGet.Port.StrVal] == 0 {
 			t.Errorf("a probe asks the port %s, and the container has %v", probe.HTTPGet.Port.StrVal, ports)
 		}

@@ -87,7 +87,7 @@ func TestProbesAreServed(t *testing.T) {
 			c := sound(t, r)
 			data, admin := serve(t, r.pod(t))
 			container := c.deployment.Spec.Template.Spec.Containers[0]
-			for _, probe := range []*core.Probe{container.ReadinessProbe, container.LivenessProbe} {
+			for _, probe := range []*core.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
 				scheme := strings.ToLower(string(probe.HTTPGet.Scheme))
 				if scheme == "" {
 					scheme = "http"

@@ -85,7 +85,7 @@ drain-timeout: drain.timeoutSeconds
 
 {{- define "weblimitd.validateSettings" -}}
 {{- $ofValues := include "weblimitd.settingsOfValues" . | fromYaml -}}
-{{- $secrets := list "tokens" "redis-password" "redis-sentinel-password" "home-redis-password" "home-redis-sentinel-password" "reservation-secrets" "admin-users" "log-secret" -}}
+{{- $secrets := list "tokens" "redis-password" "redis-sentinel-password" "home-redis-password" "home-redis-sentinel-password" "reservation-secrets" "admin-users" "log-secret" "envoy-xds-headers" -}}
 {{- range $name, $value := .Values.settings -}}
 {{- with index $ofValues $name -}}{{- fail (printf "settings.%s: set %s instead" $name .) -}}{{- end -}}
 {{- if has $name $secrets -}}{{- fail (printf "settings.%s: whoever may read the Deployment could read a secret there" $name) -}}{{- end -}}
