@@ -14,9 +14,9 @@
 //
 // # What the control plane hears
 //
-// An answer is acknowledged once its resources decide. It is refused with all that is wrong with it if one of them
-// can't: then what decided before goes on, as with files. An answer without resources is one without limits:
-// every request is answered OK if envoy.Config.AllowEmpty is set.
+// An answer is acknowledged once its resources decide. If one of them can't, all of them are refused with everything that is
+// wrong with them, and what decided before goes on, as with files. An answer without resources has no limits: every request
+// is answered OK if envoy.Config.AllowEmpty is set, and the answer is refused otherwise.
 //
 // # While the control plane is away
 //
