@@ -17,7 +17,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 )
 
-// kinds have the types of Kubernetes and of the Prometheus operator, by which an unknown field, or one of another type, is an error.
+// kinds have the types of Kubernetes and of the Prometheus operator: an unknown field, or a value of another type, is an
+// error.
 var kinds = map[string]func() any{
 	"v1/ConfigMap":                            func() any { return new(core.ConfigMap) },
 	"v1/Secret":                               func() any { return new(core.Secret) },
@@ -31,7 +32,7 @@ var kinds = map[string]func() any{
 	"monitoring.coreos.com/v1/PrometheusRule": func() any { return new(monitoring.PrometheusRule) },
 }
 
-// cluster is what a rendering makes, by kind. The chart makes one of most, and of Services up to two.
+// cluster is what a rendering makes. Of Services it makes up to two.
 type cluster struct {
 	deployment *apps.Deployment
 	account    *core.ServiceAccount

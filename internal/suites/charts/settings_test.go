@@ -14,8 +14,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
-// sound checks all that holds of every rendering, and returns it decoded. weblimitd takes its environment and its files
-// and says so; a test that says of what it is given says it of variables in place.
+// sound checks what holds of every rendering, and returns it decoded.
 func sound(t *testing.T, r rendered) *cluster {
 	t.Helper()
 	c := strict(t, r)
@@ -30,8 +29,8 @@ func (r rendered) pod(t *testing.T) deployed.Pod {
 	return deployed.New(t, append(r.objects(t), configMaps()...), secrets(t))
 }
 
-// taken checks that weblimitd starts with what it is given, and ends before it is killed. Where what it decides by is in a
-// Redis that is not there, it says away in place of that.
+// taken checks that weblimitd takes its environment and its files, and ends before it is killed. If the limits are in a
+// Redis that does not answer, away is what weblimitd says of it.
 func (r rendered) taken(t *testing.T, away string) {
 	t.Helper()
 	pod := r.pod(t)

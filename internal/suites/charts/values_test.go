@@ -15,12 +15,12 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
-// row sets one value.
+// row sets one value. All but the name is YAML.
 type row struct {
-	name, to string // in YAML
-	given    string // what else is set, before and after
-	instead  string // what is set in its place before, if one of both has to be
-	away     string // what weblimitd says without the Redis that it names
+	name, to string
+	given    string // set before and after
+	instead  string // set before, where one of the two has to be
+	away     string // what weblimitd says, if the limits are in a Redis that does not answer
 }
 
 const (
@@ -38,90 +38,90 @@ const (
 	byURLToo    = "{redis: {urlSecret: {name: ''}}, postgres: {url: 'postgres://user@host/limits'}}"
 )
 
-// rows set each value of values.yaml once. testdata/values.txt has what changes by it.
+// rows set each value of values.yaml once.
 var rows = []row{
-	{"image.repository", "registry.example.com/other", "", "", ""},
-	{"image.tag", "v1.2.3", "", "", ""},
-	{"image.digest", "sha256:" + strings.Repeat("0123456789abcdef", 4), "", "", ""},
-	{"image.pullPolicy", "Always", "", "", ""},
-	{"imagePullSecrets", "[{name: registry}]", "", "", ""},
-	{"replicas", "5", "", "", ""},
-	{"policy.file", "'" + strings.TrimSpace(onePolicy) + "'", onlyEnvoy, "", ""},
-	{"policy.existingConfigMap", "limits", onlyEnvoy, "", ""},
-	{"policy.key", "other.yaml", "", "", ""},
-	{"policy.from", "redis:limits", onlyEnvoy, "", `Redis key "limits"`},
-	{"envoy.files", "{edge.yaml: '{domain: edge, descriptors: []}'}", "", "", ""},
-	{"envoy.existingConfigMap", "envoy", "", "", ""},
-	{"envoy.from", "redis:edge", "", "", `Redis key "edge"`},
-	{"http.enabled", "false", onlyEnvoy, "", ""},
-	{"callers.tokens", "[0123456789abcdef, fedcba9876543210]", byCA, "", ""},
-	{"callers.secret.name", "weblimitd", byCA, "", ""},
-	{"callers.secret.key", "other-tokens", "", "", ""},
-	{"callers.tls.secret", "tls", "", "", ""},
-	{"callers.tls.clientCA", "true", "{callers: {tls: {secret: tls}}}", "", ""},
-	{"callers.tls.clientNames", "['spiffe://cluster.local/ns/edge/sa/envoy', gateway]", byCA, "", ""},
-	{"callers.insecure", "true", "{callers: {secret: {name: ''}}}", "{callers: {secret: {name: weblimitd}}}", ""},
-	{"callers.reservationSecret.name", "weblimitd", "", "", ""},
-	{"callers.reservationSecret.key", "other-reservation-secrets", "{callers: {reservationSecret: {name: weblimitd}}}", "", ""},
-	{"operators.secret.name", "weblimitd", "{operators: {tls: {secret: admin-tls}}}", "", ""},
-	{"operators.secret.key", "other-users", byName, "", ""},
-	{"operators.tls.secret", "admin-tls", "", "", ""},
-	{"operators.hosts", "[limits.example.com, limits]", byName, "", ""},
-	{"redis.url", "rediss://redis:6379/0", inMemory, "", ""},
-	{"redis.urlSecret.name", "weblimitd", inMemory, "", ""},
-	{"redis.urlSecret.key", "other-redis", "", "", ""},
-	{"redis.passwordSecret.name", "weblimitd", byURL, "", ""},
-	{"redis.passwordSecret.key", "other-password", "{redis: {url: 'redis://redis:6379', urlSecret: {name: ''}, passwordSecret: {name: weblimitd}}}", "", ""},
-	{"postgres.url", "postgres://user@host/limits", onePostgres, "", ""},
-	{"postgres.urlSecret.name", "weblimitd", onePostgres, "", ""},
-	{"postgres.urlSecret.key", "other-postgres", inPostgres, "", ""},
-	{"postgres.passwordSecret.name", "weblimitd", byURLToo, "", ""},
-	{"postgres.passwordSecret.key", "other-password", "{redis: {urlSecret: {name: ''}}, postgres: {url: 'postgres://user@host/limits', passwordSecret: {name: weblimitd}}}", "", ""},
-	{"settings", "{log-level: warn, max-in-flight: 1000000, envoy-near-limit: 0.9, replicas: 7}", "{envoy: {existingConfigMap: envoy}}", "", ""},
-	{"logSecret.name", "weblimitd", "", "", ""},
-	{"logSecret.key", "other-log-secret", "{logSecret: {name: weblimitd}}", "", ""},
-	{"extraEnv", "[{name: OTEL_SERVICE_NAME, value: limits}]", "", "", ""},
-	{"extraVolumes", "[{name: ca, configMap: {name: envoy}}]", "", "", ""},
-	{"extraVolumeMounts", "[{name: ca, mountPath: /etc/ca, readOnly: true}]", "{extraVolumes: [{name: ca, configMap: {name: envoy}}]}", "", ""},
-	{"drain.delaySeconds", "30", "", "", ""},
-	{"drain.timeoutSeconds", "60", "", "", ""},
-	{"minReadySeconds", "0", "", "", ""},
-	{"service.headless", "true", "", "", ""},
-	{"service.annotations", "{team: edge}", "", "", ""},
-	{"podDisruptionBudget.enabled", "false", "", "", ""},
-	{"podDisruptionBudget.maxUnavailable", "25%", "", "", ""},
-	{"autoscaling.enabled", "true", "", "", ""},
-	{"autoscaling.minReplicas", "2", scaled, "", ""},
-	{"autoscaling.maxReplicas", "20", scaled, "", ""},
-	{"autoscaling.cpu", "50", scaled, "", ""},
-	{"autoscaling.behavior", "{scaleDown: {stabilizationWindowSeconds: 600}}", scaled, "", ""},
-	{"networkPolicy.enabled", "true", "{networkPolicy: {callers: [{podSelector: {}}]}}", "{networkPolicy: {callers: []}}", ""},
-	{"networkPolicy.callers", "[{podSelector: {matchLabels: {app: api}}}]", fenced, "", ""},
-	{"networkPolicy.operators", "[{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]", fenced, "", ""},
-	{"networkPolicy.egress", "[{to: [{podSelector: {matchLabels: {app: redis}}}], ports: [{protocol: TCP, port: 6379}]}]", fenced, "", ""},
-	{"metrics.serviceMonitor.enabled", "true", "", "", ""},
-	{"metrics.serviceMonitor.interval", "15s", monitored, "", ""},
-	{"metrics.serviceMonitor.labels", "{release: prometheus}", monitored, "", ""},
-	{"metrics.prometheusRule.enabled", "true", "", "", ""},
-	{"metrics.prometheusRule.labels", "{release: prometheus}", ruled, "", ""},
-	{"resources", "{limits: {memory: 1Gi}}", "", "", ""},
-	{"runAsUser", "1000", "", "", ""},
-	{"serviceAccount.create", "false", "", "", ""},
-	{"serviceAccount.name", "limits", "", "", ""},
-	{"serviceAccount.annotations", "{team: edge}", "", "", ""},
-	{"topologyKeys", "[topology.kubernetes.io/zone, kubernetes.io/hostname]", "", "", ""},
-	{"nodeSelector", "{kubernetes.io/arch: arm64}", "", "", ""},
-	{"tolerations", "[{key: edge, operator: Exists}]", "", "", ""},
-	{"affinity", "{podAntiAffinity: {}}", "", "", ""},
-	{"priorityClassName", "system", "", "", ""},
-	{"podLabels", "{team: edge}", "", "", ""},
-	{"podAnnotations", "{team: edge}", "", "", ""},
-	{"nameOverride", "limits", "", "", ""},
-	{"fullnameOverride", "edge-limits", "", "", ""},
+	{name: "image.repository", to: "registry.example.com/other"},
+	{name: "image.tag", to: "v1.2.3"},
+	{name: "image.digest", to: "sha256:" + strings.Repeat("0123456789abcdef", 4)},
+	{name: "image.pullPolicy", to: "Always"},
+	{name: "imagePullSecrets", to: "[{name: registry}]"},
+	{name: "replicas", to: "5"},
+	{name: "policy.file", to: "'" + strings.TrimSpace(onePolicy) + "'", given: onlyEnvoy},
+	{name: "policy.existingConfigMap", to: "limits", given: onlyEnvoy},
+	{name: "policy.key", to: "other.yaml"},
+	{name: "policy.from", to: "redis:limits", given: onlyEnvoy, away: `Redis key "limits"`},
+	{name: "envoy.files", to: "{edge.yaml: '{domain: edge, descriptors: []}'}"},
+	{name: "envoy.existingConfigMap", to: "envoy"},
+	{name: "envoy.from", to: "redis:edge", away: `Redis key "edge"`},
+	{name: "http.enabled", to: "false", given: onlyEnvoy},
+	{name: "callers.tokens", to: "[0123456789abcdef, fedcba9876543210]", given: byCA},
+	{name: "callers.secret.name", to: "weblimitd", given: byCA},
+	{name: "callers.secret.key", to: "other-tokens"},
+	{name: "callers.tls.secret", to: "tls"},
+	{name: "callers.tls.clientCA", to: "true", given: "{callers: {tls: {secret: tls}}}"},
+	{name: "callers.tls.clientNames", to: "['spiffe://cluster.local/ns/edge/sa/envoy', gateway]", given: byCA},
+	{name: "callers.insecure", to: "true", given: "{callers: {secret: {name: ''}}}", instead: "{callers: {secret: {name: weblimitd}}}"},
+	{name: "callers.reservationSecret.name", to: "weblimitd"},
+	{name: "callers.reservationSecret.key", to: "other-reservation-secrets", given: "{callers: {reservationSecret: {name: weblimitd}}}"},
+	{name: "operators.secret.name", to: "weblimitd", given: "{operators: {tls: {secret: admin-tls}}}"},
+	{name: "operators.secret.key", to: "other-users", given: byName},
+	{name: "operators.tls.secret", to: "admin-tls"},
+	{name: "operators.hosts", to: "[limits.example.com, limits]", given: byName},
+	{name: "redis.url", to: "rediss://redis:6379/0", given: inMemory},
+	{name: "redis.urlSecret.name", to: "weblimitd", given: inMemory},
+	{name: "redis.urlSecret.key", to: "other-redis"},
+	{name: "redis.passwordSecret.name", to: "weblimitd", given: byURL},
+	{name: "redis.passwordSecret.key", to: "other-password", given: "{redis: {url: 'redis://redis:6379', urlSecret: {name: ''}, passwordSecret: {name: weblimitd}}}"},
+	{name: "postgres.url", to: "postgres://user@host/limits", given: onePostgres},
+	{name: "postgres.urlSecret.name", to: "weblimitd", given: onePostgres},
+	{name: "postgres.urlSecret.key", to: "other-postgres", given: inPostgres},
+	{name: "postgres.passwordSecret.name", to: "weblimitd", given: byURLToo},
+	{name: "postgres.passwordSecret.key", to: "other-password", given: "{redis: {urlSecret: {name: ''}}, postgres: {url: 'postgres://user@host/limits', passwordSecret: {name: weblimitd}}}"},
+	{name: "settings", to: "{log-level: warn, max-in-flight: 1000000, envoy-near-limit: 0.9, replicas: 7}", given: "{envoy: {existingConfigMap: envoy}}"},
+	{name: "logSecret.name", to: "weblimitd"},
+	{name: "logSecret.key", to: "other-log-secret", given: "{logSecret: {name: weblimitd}}"},
+	{name: "extraEnv", to: "[{name: OTEL_SERVICE_NAME, value: limits}]"},
+	{name: "extraVolumes", to: "[{name: ca, configMap: {name: envoy}}]"},
+	{name: "extraVolumeMounts", to: "[{name: ca, mountPath: /etc/ca, readOnly: true}]", given: "{extraVolumes: [{name: ca, configMap: {name: envoy}}]}"},
+	{name: "drain.delaySeconds", to: "30"},
+	{name: "drain.timeoutSeconds", to: "60"},
+	{name: "minReadySeconds", to: "0"},
+	{name: "service.headless", to: "true"},
+	{name: "service.annotations", to: "{team: edge}"},
+	{name: "podDisruptionBudget.enabled", to: "false"},
+	{name: "podDisruptionBudget.maxUnavailable", to: "25%"},
+	{name: "autoscaling.enabled", to: "true"},
+	{name: "autoscaling.minReplicas", to: "2", given: scaled},
+	{name: "autoscaling.maxReplicas", to: "20", given: scaled},
+	{name: "autoscaling.cpu", to: "50", given: scaled},
+	{name: "autoscaling.behavior", to: "{scaleDown: {stabilizationWindowSeconds: 600}}", given: scaled},
+	{name: "networkPolicy.enabled", to: "true", given: "{networkPolicy: {callers: [{podSelector: {}}]}}", instead: "{networkPolicy: {callers: []}}"},
+	{name: "networkPolicy.callers", to: "[{podSelector: {matchLabels: {app: api}}}]", given: fenced},
+	{name: "networkPolicy.operators", to: "[{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]", given: fenced},
+	{name: "networkPolicy.egress", to: "[{to: [{podSelector: {matchLabels: {app: redis}}}], ports: [{protocol: TCP, port: 6379}]}]", given: fenced},
+	{name: "metrics.serviceMonitor.enabled", to: "true"},
+	{name: "metrics.serviceMonitor.interval", to: "15s", given: monitored},
+	{name: "metrics.serviceMonitor.labels", to: "{release: prometheus}", given: monitored},
+	{name: "metrics.prometheusRule.enabled", to: "true"},
+	{name: "metrics.prometheusRule.labels", to: "{release: prometheus}", given: ruled},
+	{name: "resources", to: "{limits: {memory: 1Gi}}"},
+	{name: "runAsUser", to: "1000"},
+	{name: "serviceAccount.create", to: "false"},
+	{name: "serviceAccount.name", to: "limits"},
+	{name: "serviceAccount.annotations", to: "{team: edge}"},
+	{name: "topologyKeys", to: "[topology.kubernetes.io/zone, kubernetes.io/hostname]"},
+	{name: "nodeSelector", to: "{kubernetes.io/arch: arm64}"},
+	{name: "tolerations", to: "[{key: edge, operator: Exists}]"},
+	{name: "affinity", to: "{podAntiAffinity: {}}"},
+	{name: "priorityClassName", to: "system"},
+	{name: "podLabels", to: "{team: edge}"},
+	{name: "podAnnotations", to: "{team: edge}"},
+	{name: "nameOverride", to: "limits"},
+	{name: "fullnameOverride", to: "edge-limits"},
 }
 
-// Each value changes what it says, and nothing else: testdata/values.txt has both. With each, Kubernetes knows every field,
-// and weblimitd takes what it is given.
+// Each value changes what its comment says and nothing else: testdata/values.txt has both, for review. With each,
+// Kubernetes knows every field, and weblimitd takes what it is given.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
@@ -186,7 +186,7 @@ func (r row) change(t *testing.T) string {
 // difference says how two renderings differ, by their fields.
 func difference(before, after map[string]string) string {
 	var text strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(merge(before, after))) {
+	for _, path := range slices.Sorted(maps.Keys(both(before, after))) {
 		was, there := before[path]
 		is, stays := after[path]
 		switch {
@@ -201,7 +201,8 @@ func difference(before, after map[string]string) string {
 	return text.String()
 }
 
-func merge(a, b map[string]string) map[string]string {
+// both returns the fields of a and b.
+func both(a, b map[string]string) map[string]string {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
