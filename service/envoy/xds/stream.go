@@ -118,6 +118,11 @@ var errLeaving = errors.New("the control plane has asked to connect again")
 // leave ends the stream once the control plane takes no more of them on its connection: one that ends gracefully waits for those
 // that are open, and would wait for this one for ever.
 func (st *stream) leave(ctx context.Context) {
+	for state := st.conn.GetState(); state != connectivity.Ready; state = st.conn.GetState() { // which may be told after streams are open
+		if !st.conn.WaitForStateChange(ctx, state) {
+			return
+		}
+	}
 	if st.conn.WaitForStateChange(ctx, connectivity.Ready) {
 		st.leaving.Store(true)
 		st.end()
