@@ -65,10 +65,11 @@ type lenientMessage struct {
 	most    most
 }
 
-// ProtoMethods gives the protobuf library the function that reads.
+// ProtoMethods gives the protobuf library the function that reads. The message has no required fields, and the library would look
+// for them by reflection.
 func (m lenientMessage) ProtoMethods() *protoiface.Methods {
 	return &protoiface.Methods{Unmarshal: func(in protoiface.UnmarshalInput) (protoiface.UnmarshalOutput, error) {
-		return protoiface.UnmarshalOutput{}, readRequest(in.Buf, m.request, m.most)
+		return protoiface.UnmarshalOutput{Flags: protoiface.UnmarshalInitialized}, readRequest(in.Buf, m.request, m.most)
 	}}
 }
 
