@@ -49,6 +49,7 @@ type runner struct {
 	store     store.Store
 	repeating store.Store        // the same, but it repeats denials
 	ear       *ear               // of that one
+	place     *place             // where both stores are those of a region
 	note      func(o *operation) // is told of each operation when it begins and when it has ended
 }
 
@@ -59,6 +60,13 @@ func (r *runner) run(j *job) error {
 		if rules[i], err = j.Limits[i].rule(); err != nil {
 			return fmt.Errorf("%v: %w", &j.Limits[i], err)
 		}
+	}
+	if r.place != nil {
+		end, err := r.place.declare(rules, r.store, r.repeating)
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
 	s := r.store
 	if j.Repeat {

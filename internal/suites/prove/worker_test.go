@@ -23,7 +23,8 @@ type order struct {
 	AddrFile      string // has the address of Redis
 	Cluster       bool
 	PostgreSQL    string
-	Age           int64 // of repeated denials, in microseconds; 0 is the default
+	Place         *place // if the process is in a region
+	Age           int64  // of repeated denials, in microseconds; 0 is the default
 	Loss          loss
 }
 
@@ -73,7 +74,14 @@ func (o *order) open() (*runner, error) {
 	for _, s := range []store.Store{r.store, r.repeating} {
 		s.Registry().OnEvent(func(core.Event) {}) // no log
 	}
-	return r, nil
+	if o.Place == nil {
+		return r, nil
+	}
+	var errs [2]error
+	r.place = o.Place
+	r.store, errs[0] = o.Place.over(r.store)
+	r.repeating, errs[1] = o.Place.over(r.repeating)
+	return r, errors.Join(errs[:]...)
 }
 
 func (o *order) client(dial dialer) redis.UniversalClient {
