@@ -20,7 +20,8 @@ import (
 var (
 	command = regexp.MustCompile(`^  \S`)
 	promise = regexp.MustCompile(`^  (.*\S)\s+# (\w+)(?:, then (\w+))?(?:: (.*?))?(?: \([^)]*\))?$`)
-	status  = regexp.MustCompile(`(?m)HTTP/\S+ (\d{3})| (\d{3})(?: after .*)?$|^([A-Z]\w+)(?:,.*| ".*)?$`) // of curl, and of clients of gRPC
+	ofCurl  = regexp.MustCompile(`HTTP/\S+ (\d{3})`)
+	alone   = regexp.MustCompile(`(?m) (\d{3})(?: after .*)?$|^([A-Z]\w+)(?:,.*| ".*)?$`) // of clients that print it without its response
 	pause   = regexp.MustCompile(`^sleep \d+; `)
 )
 
@@ -86,10 +87,7 @@ func (s step) run(tb testing.TB) error {
 	ctx, cancel := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "sh", "-c", s.command).Output()
-	var statuses []string
-	for _, found := range status.FindAllStringSubmatch(string(out), -1) {
-		statuses = append(statuses, found[1]+found[2]+found[3])
-	}
+	statuses := statusesOf(string(out))
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", s.command, err)
@@ -112,4 +110,19 @@ func NeedCurl(tb testing.TB) {
 		}
 		tb.Skip(err)
 	}
+}
+
+// statusesOf returns the statuses in an output. One that has a response with its head has no others: in a body, such as one of metrics, a
+// line can end in any number.
+func statusesOf(out string) (statuses []string) {
+	for _, found := range ofCurl.FindAllStringSubmatch(out, -1) {
+		statuses = append(statuses, found[1])
+	}
+	if len(statuses) > 0 {
+		return statuses
+	}
+	for _, found := range alone.FindAllStringSubmatch(out, -1) {
+		statuses = append(statuses, found[1]+found[2])
+	}
+	return statuses
 }

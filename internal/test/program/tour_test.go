@@ -25,6 +25,7 @@ func TestFollowNotices(t *testing.T) {
 	}{
 		"nothing wrong":                    {0, []string{"  printf ' 200\\n 200\\n 429\\n'  # 200, then 429", "  echo 'HTTP/1.1 200 OK'; echo hello  # 200: ell (or so)"}},
 		"a client of gRPC":                 {0, []string{"  printf 'OK, 3\\nResourceExhausted \"calls\"\\n'  # OK, then ResourceExhausted: calls"}},
+		"a body that ends in a number":     {0, []string{denial, "  printf 'HTTP/1.1 200 OK\\n\\nrequests 429\\n'  # 200"}},
 		"a pause":                          {0, []string{"  sleep 5; echo ' 429'  # 429"}},
 		"no limit":                         {1, []string{"  echo ' 200'  # 200"}},
 		"no comment":                       {1, []string{denial, "  echo ' 200'"}},
