@@ -76,6 +76,7 @@ func ways(t *testing.T, server *redistest.Server) []way {
 	unix := startDaemon(t, "unix:"+socket, "--redis", onRedis)
 	memory := startDaemon(t, "127.0.0.1:0")
 	envoys, peers := startPeer(t, server)
+	leastHTTP, leastGRPC, nothing := startLeast(t)
 
 	return []way{
 		{"library, on Redis", 1, decide(core.Must(core.New(core.Config{
@@ -90,6 +91,8 @@ func ways(t *testing.T, server *redistest.Server) []way {
 		{fmt.Sprintf("weblimitd, `/v1/checks` of %d", batch), batch, batches(t, tcp.data), []process{tcp.process}},
 		{"weblimitd, Envoy's gRPC", 1, rateLimit(dial(t, tcp.grpc)), []process{tcp.process}},
 		{"envoyproxy/ratelimit, gRPC", 1, rateLimit(envoys), []process{peers}},
+		{"least HTTP server, decides nothing", 1, single(t, "tcp", leastHTTP), []process{nothing}},
+		{"least gRPC server, decides nothing", 1, rateLimit(dial(t, leastGRPC)), []process{nothing}},
 	}
 }
 
