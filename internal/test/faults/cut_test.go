@@ -48,7 +48,7 @@ func newLine(t *testing.T, timeout time.Duration, policy core.OutageAction) *lin
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
 	limits := []core.Limit{atMost(lineQuota, "api").OnOutage(policy)}
-	for attempt := 1; ; attempt++ {
+	for began := time.Now(); ; {
 		prefix := redistest.Prefix(t)
 		l := &line{server: server, proxy: proxy, client: proxy.Client(t), tally: map[string]tally{}}
 		store := redisstore.New(l.client, redisstore.Config{Prefix: prefix})
@@ -59,9 +59,10 @@ func newLine(t *testing.T, timeout time.Duration, policy core.OutageAction) *lin
 		if d.Reason == core.ReasonWithinLimit {
 			return l
 		}
-		if attempt == 100 {
-			t.Fatalf("before any fault: %v, %v", d.Reason, d.Err)
+		if time.Since(began) > patience {
+			t.Fatalf("before any fault, for %v: %v, %v", patience, d.Reason, d.Err)
 		}
+		_ = l.client.Close() // the next one has another
 	}
 }
 
