@@ -148,7 +148,9 @@ func (o *options) credentials(may inspect.Permission) (name, password string, ok
 	lines := strings.Split(string(o.adminUsers), ",")
 	if o.adminUsersFile != "" {
 		if inFile, err := secure.ReadLines(string(o.adminUsersFile)); err == nil {
-			lines = append(lines, inFile...)
+			for _, line := range inFile {
+				lines = append(lines, line.Text)
+			}
 		}
 	}
 	for _, line := range lines {

@@ -145,11 +145,8 @@ func (o *xdsOptions) readHeaders() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--envoy-xds-headers-file: %w", err)
 	}
-	for i, line := range lines {
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		if err := add(fmt.Sprintf("%s:%d: a line", o.headersFile, i+1), line); err != nil {
+	for _, line := range lines {
+		if err := add(fmt.Sprintf("%s:%d: a line", o.headersFile, line.Number), line.Text); err != nil {
 			return nil, err
 		}
 	}

@@ -100,12 +100,8 @@ func (o *operators) reload() (changed bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("--admin-users-file: %w", err)
 		}
-		for i, line := range lines {
-			line = strings.TrimSpace(line)
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			if err := add(fmt.Sprintf("%s:%d", o.file, i+1), line); err != nil {
+		for _, line := range lines {
+			if err := add(fmt.Sprintf("%s:%d", o.file, line.Number), line.Text); err != nil {
 				return false, err
 			}
 		}

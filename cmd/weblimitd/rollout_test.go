@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -53,7 +54,7 @@ func TestARollOutLosesNoCall(t *testing.T) {
 	t.Parallel()
 	const limit, replicas, callers = 10_000_000, 3, 16 // of a window that ends once a year
 	server := redistest.StartTCP(t)
-	file := write(t, "edge.yaml", "domain: edge\ndescriptors:\n  - key: all\n    rate_limit: {unit: year, requests_per_unit: 10000000}\n")
+	file := write(t, "edge.yaml", fmt.Sprintf("domain: edge\ndescriptors:\n  - key: all\n    rate_limit: {unit: year, requests_per_unit: %d}\n", limit))
 	begin := func() *instance {
 		return start(t, nil, "--envoy-config", filepath.Dir(file), "--grpc-listen", "127.0.0.1:0", "--redis", "redis://"+server.Addr(),
 			"--drain-delay", "500ms", "--drain-timeout", "5m", "--envoy-timeout", "1m")

@@ -40,24 +40,25 @@ func (s *Secrets) Live() [][]byte {
 // Reload reads the file again, and reports whether it has changed. If anything is wrong with it, nothing changes. No
 // error repeats a secret.
 func (s *Secrets) Reload() (changed bool, err error) {
-	place, parts := "", strings.Split(s.text, ",")
+	place, parts := "", []Line(nil)
 	if s.file != "" {
-		lines, err := ReadLines(s.file)
-		if err != nil {
+		if parts, err = ReadLines(s.file); err != nil {
 			return false, err
 		}
-		place, parts = s.file+": ", lines
+		place = s.file + ": "
+	} else {
+		for i, part := range strings.Split(s.text, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				parts = append(parts, Line{i + 1, part})
+			}
+		}
 	}
 	var next [][]byte
-	for i, part := range parts {
-		part = strings.TrimSpace(part)
-		if part == "" || s.file != "" && strings.HasPrefix(part, "#") {
-			continue
+	for _, part := range parts {
+		if len(part.Text) < s.least {
+			return false, fmt.Errorf("%snumber %d has less than %d bytes", place, part.Number, s.least)
 		}
-		if len(part) < s.least {
-			return false, fmt.Errorf("%snumber %d has less than %d bytes", place, i+1, s.least)
-		}
-		next = append(next, []byte(part))
+		next = append(next, []byte(part.Text))
 	}
 	if len(next) == 0 || len(next) > maxSecrets {
 		return false, fmt.Errorf("%sthere are %d secrets, want 1 to %d", place, len(next), maxSecrets)

@@ -60,14 +60,10 @@ func (t *Tokens) Reload() (changed bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		for i, line := range lines {
-			line = strings.TrimSpace(line)
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			hash, err := hashToken(line)
+		for _, line := range lines {
+			hash, err := hashToken(line.Text)
 			if err != nil {
-				return false, fmt.Errorf("%s:%d: %w", t.file, i+1, err)
+				return false, fmt.Errorf("%s:%d: %w", t.file, line.Number, err)
 			}
 			hashes = append(hashes[:len(hashes):len(hashes)], hash) // a copy: fixed stays, and so does what requests look at
 		}
@@ -104,13 +100,24 @@ func hashToken(token string) ([sha256.Size]byte, error) {
 	return sha256.Sum256([]byte(token)), nil
 }
 
-// ReadLines reads a file of secrets with one per line, as those of tokens are read.
-func ReadLines(name string) ([]string, error) {
+// Line is a line of a file that says something: neither blank nor a comment.
+type Line struct {
+	Number int // from 1
+	Text   string
+}
+
+// ReadLines reads a file of secrets with one per line, as those of tokens are read. Comments begin with #.
+func ReadLines(name string) (lines []Line, err error) {
 	text, err := readSmall(name, maxTokensFile)
 	if err != nil {
 		return nil, err
 	}
-	return strings.Split(string(text), "\n"), nil
+	for i, line := range strings.Split(string(text), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			lines = append(lines, Line{i + 1, line})
+		}
+	}
+	return lines, nil
 }
 
 // readSmall reads a file of at most so many bytes, and not while it is being written: half a file of
