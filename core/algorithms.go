@@ -45,9 +45,33 @@ func (l Limit) Burst(n int64) Limit {
 // FixedWindow counts in windows that are aligned to the epoch: a minute's begins at
 // second 0, a day's at 0:00 UTC. It is easy to explain and suits quotas such as 1000 a
 // day. Up to twice the quota can pass around the edge of two windows. [Limit.Jitter]
-// keeps clients from all coming back at that edge.
+// keeps clients from all coming back at that edge; [Limit.FromFirstUse] has windows begin with a client's first
+// request instead.
 func (l Limit) FixedWindow() Limit {
 	l.numbers.choose(store.FixedWindow)
+	return l
+}
+
+// FromFirstUse makes the limit a fixed window that begins with a key's first use, and not with the clock: five hours
+// from the first message, a week from the first request.
+//
+//	core.Per(100, 5*time.Hour).FromFirstUse().By(keyfuncs.User("user"))
+//
+// A window begins with the first charge of a key that has none, lasts for the limit's window, and is not prolonged by
+// what is charged in it. When it is over, the next charge begins another, whenever that is. For a key without a window,
+// headers, [Result].Window and [Result].ResetAfter say the whole window: that is how long one lasts which begins now. A
+// denied request begins none, nor does one that costs nothing. If all that a window counts is given back, it is forgotten.
+//
+// A cost that is told late begins a window, too, if the request's own is over by then. So does what this process has
+// granted in an outage, once the store answers again.
+//
+// Twice the quota can pass around the end of a window, as around the edge of a [Limit.FixedWindow]; no client can
+// choose that end but by its first request. If the limit was a fixed window before, or becomes one, windows that have
+// begun end when they were to end. Each key has its own windows, so [Limit.Jitter] is refused. Regions can't lease
+// the units of such a limit: see [Limit.Regions].
+func (l Limit) FromFirstUse() Limit {
+	l.numbers.choose(store.FixedWindow)
+	l.numbers.FromUse = true
 	return l
 }
 

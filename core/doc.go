@@ -32,7 +32,8 @@
 //   - [Limit.TokenBucket], the default: an even rate with room for bursts. It costs
 //     the least.
 //   - [Limit.FixedWindow]: a quota per minute, hour or day of the clock, which is easy
-//     to explain. Up to twice the quota can pass around the edge of two windows.
+//     to explain. Up to twice the quota can pass around the edge of two windows. With
+//     [Limit.FromFirstUse] they begin with a client's first request.
 //   - [Limit.SlidingWindow]: a fixed window without that edge, for traffic that is
 //     roughly even.
 //   - [Limit.SlidingLog]: exact over any stretch of time, for small quotas such as

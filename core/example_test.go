@@ -191,6 +191,25 @@ func ExampleLimit_Jitter() {
 	// user:bob 9m29s
 }
 
+// A customer buys a hundred messages in five hours, which begin with the first message.
+func ExampleLimit_FromFirstUse() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.Per(100, 5*time.Hour).FromFirstUse().By(keyfuncs.User("userID")).Named("messages"),
+	})
+	for range 2 {
+		d, err := limiter.Peek(ctx, "user:alice", 1)
+		if err != nil {
+			panic(err)
+		}
+		r := d.Results()[0]
+		fmt.Println(r.Remaining, "left, for", r.ResetAfter.Round(time.Minute))
+		limiter.AllowKey(ctx, "user:alice", 1)
+	}
+	// Output:
+	// 100 left, for 5h0m0s
+	// 99 left, for 5h0m0s
+}
+
 func ExampleLimit_Cost() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerHour(20).By(keyfuncs.Everyone()).Cost(8).Named("export"),

@@ -21,7 +21,7 @@ import (
 //
 //   - whose bucket, and its name: [Limit.By], [Limit.OnMissingKey], [Limit.Named]
 //   - the algorithm, one at most: [Limit.TokenBucket], [Limit.Burst], [Limit.FixedWindow],
-//     [Limit.SlidingWindow], [Limit.Jitter], [Limit.SlidingLog], [Limit.LeakyBucket]
+//     [Limit.FromFirstUse], [Limit.SlidingWindow], [Limit.Jitter], [Limit.SlidingLog], [Limit.LeakyBucket]
 //   - which requests, and what they cost: [Limit.When], [Limit.Unless], [Limit.Cost],
 //     [Limit.CostBy], [Limit.OncePer], [Limit.Repeats]
 //   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.KeepFree]
@@ -35,7 +35,7 @@ import (
 //   - several regions: [Limit.Regions], [Limit.Overdraft]
 //
 // Each decorator is for once: a second By, Cost or RefundOn is an error, since the first would do
-// nothing. Only Named renames, When and Unless add up, and Jitter and Shadow may be repeated. So
+// nothing. Only Named renames, When and Unless add up, and Jitter, FromFirstUse and Shadow may be repeated. So
 // derive limits from one that has not yet what they differ in.
 //
 // A limit is checked when it is used, and not before: [New] and the Limit functions

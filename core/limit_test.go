@@ -92,6 +92,11 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"a lease of more than a day", core.Concurrent(5).Lease(25 * time.Hour), "the lease must be from 1s to 24h, in whole microseconds, got 25h0m0s"},
 		{"a lease with an odd nanosecond", core.Concurrent(5).Lease(time.Second + 1), "the lease must be from 1s to 24h, in whole microseconds, got 1.000000001s"},
 		{"a lease of a rate", core.PerSecond(5).Lease(time.Minute), "Lease belongs to a concurrency limit, not to a token bucket"},
+		{"jitter of windows that begin with first use", core.PerHour(5).FromFirstUse().Jitter(), "jitter belongs to windows of the clock: those that begin with first use are spread as their first requests are"},
+		{"a sliding window that begins with first use", core.PerHour(5).FromFirstUse().SlidingWindow(), "a limit has one algorithm, got a fixed window and a sliding window; for both, make two limits"},
+		{"a burst of windows that begin with first use", core.PerHour(5).FromFirstUse().Burst(6), "Burst belongs to a token bucket, not to a fixed window"},
+		{"slots from first use", core.Concurrent(5).FromFirstUse(), "a concurrency limit can have no other algorithm, got a fixed window"},
+		{"a calendar from first use", core.PerMonth(5, time.UTC).FromFirstUse(), "a limit per month or calendar day can't be a fixed window: its window is the calendar's"},
 		{"a burst of slots", core.Concurrent(5).Burst(6), "a concurrency limit can have neither Burst nor Jitter"},
 		{"jitter of slots", core.Concurrent(5).Jitter(), "a concurrency limit can have neither Burst nor Jitter"},
 		{"slots in a window", core.Concurrent(5).FixedWindow(), "a concurrency limit can have no other algorithm, got a fixed window"},
@@ -256,6 +261,7 @@ func TestDecoratorsReturnCopies(t *testing.T) {
 		"SlidingWindow": base.SlidingWindow,
 		"SlidingLog":    base.SlidingLog,
 		"Jitter":        base.Jitter,
+		"FromFirstUse":  base.FromFirstUse,
 		"Cost":          func() core.Limit { return base.Cost(5) },
 		"OnOutage":      func() core.Limit { return base.OnOutage(core.Deny) },
 	} {
@@ -300,6 +306,10 @@ func TestRuleOfALimitIsComparable(t *testing.T) {
 	if rule(limit.FixedWindow()) == rule(limit.FixedWindow().Jitter()) {
 		t.Error("jitter makes no other rule")
 	}
+	if rule(limit.FixedWindow()) == rule(limit.FromFirstUse()) {
+		t.Error("first use makes no other rule")
+	}
+	check.Equal(t, "the rule of a window that begins with first use, named as such", rule(limit.FixedWindow().FromFirstUse().FromFirstUse()), rule(limit.FromFirstUse()))
 }
 
 // reason returns the error of a key function, without the prefix that the

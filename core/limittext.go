@@ -23,7 +23,7 @@ const maxLimitText = 256
 //	limit     = ( rate | "concurrent", number ), { option } ;
 //	rate      = number, [ requests ], ( "/" | "per" ), ( duration | unit | calendar ) ;
 //	calendar  = "day", zone | "month", [ "from", number ], zone ;
-//	option    = algorithm | "burst", number | "jitter" | "wait", duration
+//	option    = algorithm | "burst", number | "jitter" | "from first use" | "wait", duration
 //	          | "lease", duration | "soft", number ;
 //	algorithm = [ "token" ], "bucket" | "leaky", [ "bucket" ], duration
 //	          | "fixed", [ "window" ] | "sliding", [ "window" ] | [ "sliding" ], "log" ;
@@ -40,6 +40,7 @@ const maxLimitText = 256
 //	5 per 15 minutes                   Per(5, 15*time.Minute)
 //	10r/s burst 20                     PerSecond(10).Burst(20)
 //	1000/day fixed jitter              PerDay(1000).FixedWindow().Jitter()
+//	100/5h from first use              Per(100, 5*time.Hour).FromFirstUse()
 //	5/15m log                          Per(5, 15*time.Minute).SlidingLog()
 //	10/s leaky 1s                      PerSecond(10).LeakyBucket(time.Second)
 //	1000/day Europe/Berlin             PerCalendarDay(1000, berlin)
@@ -99,6 +100,9 @@ func fromText(t limittext.Text) Limit {
 	if t.Algorithm != 0 {
 		l.numbers.choose(t.Algorithm)
 	}
+	if t.FromUse {
+		l = l.FromFirstUse()
+	}
 	if t.Jitter {
 		l = l.Jitter()
 	}
@@ -119,7 +123,7 @@ func (l Limit) String() string {
 	if n.Algorithm == 0 {
 		return ""
 	}
-	t := limittext.Text{Concurrent: n.concurrent, Quota: n.Quota, Window: n.Window, Algorithm: n.chosen, Jitter: n.Jitter}
+	t := limittext.Text{Concurrent: n.concurrent, Quota: n.Quota, Window: n.Window, Algorithm: n.chosen, Jitter: n.Jitter, FromUse: n.FromUse}
 	if n.Algorithm == store.Calendar {
 		t.Calendar = n.Calendar
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -62,15 +63,15 @@ func (l *Limiter) collectGrants(ctx context.Context, due, marks, c *call) {
 		}
 		rule, key := limit.localRule(c.checks[i].Rule), c.checks[i].Key
 		l.shared.untold.tell(rule, key, now, func() int64 {
-			units, _ := used(ctx, local, rule, key)
+			units, ends, _ := used(ctx, local, rule, key)
 			if units == 0 {
 				return 0
 			}
-			mark, err := markRule(rule)
+			mark, err := markRule(rule, ends)
 			if err != nil {
 				return units // can't happen: apart from its name the rule was valid before
 			}
-			told, _ := used(ctx, local, mark, key)
+			told, _, _ := used(ctx, local, mark, key)
 			if units <= told {
 				return units
 			}
@@ -95,7 +96,7 @@ func (l *Limiter) keepGrants(ctx context.Context, due, marks *call, err error) {
 		}
 		_ = local.Refund(ctx, marks.checks[i:i+1], marks.results[i:i+1]) // can't fail: the same check was charged before
 		rule, key := limit.localRule(due.checks[i].Rule), due.checks[i].Key
-		_, lasts := used(ctx, local, rule, key)
+		_, _, lasts := used(ctx, local, rule, key)
 		l.shared.untold.add(rule, key, l.shared.localTime(), lasts)
 	}
 }
@@ -108,21 +109,27 @@ func (l *limit) tells(r *Rule) bool { return !l.shadow && l.outage != Allow && r
 // unknown whether the store has charged them already.
 func reconciles(r *Rule) bool { return r.Algorithm != store.Concurrency && r.Once == 0 }
 
-// used returns the units that count as used, rounded up, and for how long any of them does.
-func used(ctx context.Context, memory *Memory, rule *Rule, key []byte) (units int64, lasts time.Duration) {
+// used returns the units that count as used, rounded up, when none of them does any more, and how long that is from now.
+func used(ctx context.Context, memory *Memory, rule *Rule, key []byte) (units, ends int64, lasts time.Duration) {
 	var results [1]Result
 	if err := memory.Peek(ctx, []Check{{Key: key, Rule: rule}}, results[:]); err != nil {
-		return 0, 0
+		return 0, 0, 0
 	}
-	return rule.Burst - results[0].Remaining, results[0].ResetAfter
+	r := &results[0]
+	return rule.Burst - r.Remaining, r.At + r.ResetAfter.Microseconds(), r.ResetAfter
 }
 
 // markRule returns the rule under which the local store counts what the store has been charged
 // of r's grants. Both lose their units at the same pace, so their difference is what the
-// store does not know of. The space in its name keeps it apart from every limit's name.
-func markRule(r *Rule) (*Rule, error) {
-	n := r.Numbers
+// store does not know of. The space in its name keeps it apart from every limit's name. Of a limit
+// whose windows begin with first use, a mark begins later than its window, and so ends later: it is
+// named after the end of the window, which later windows do not have.
+func markRule(r *Rule, ends int64) (*Rule, error) {
+	n, name := r.Numbers, "reconciled: "+r.Name
 	n.Block = Block{}
-	twin, err := store.NewRule("reconciled: "+r.Name, n)
+	if n.FromUse {
+		name += " " + strconv.FormatInt(ends, 36)
+	}
+	twin, err := store.NewRule(name, n)
 	return &twin, err
 }

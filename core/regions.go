@@ -23,7 +23,7 @@ const (
 
 // Regions says where the limit is decided on a store of several regions, that of package regions. Defaults to [Leased].
 //
-// Not every limit can be leased: concurrency limits and sliding logs can't, nor can those with [Limit.Penalty],
+// Not every limit can be leased: concurrency limits and sliding logs can't, nor can those with [Limit.FromFirstUse], [Limit.Penalty],
 // [Limit.OncePer], or a queue ([Limit.LeakyBucket], or [Limit.Wait] on a token bucket). On such a
 // store they are an error until another mode is chosen. Nor does a leased limit remember the operations of the service's
 // calls, which are then refused.

@@ -8,7 +8,7 @@ import (
 
 // setting is a setting of a limit that a decorator makes. Each is made once at most: of two, the first would do
 // nothing, and nobody would know. [Limit.Named] renames, [Limit.When] and [Limit.Unless] add up, and
-// [Limit.Jitter] and [Limit.Shadow] mean the same when repeated, so these are no settings.
+// [Limit.Jitter], [Limit.FromFirstUse] and [Limit.Shadow] mean the same when repeated, so these are no settings.
 type setting uint32
 
 const (

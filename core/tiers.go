@@ -12,7 +12,7 @@ import (
 )
 
 // Tiers chooses the numbers for each request, such as those of the client's plan. It
-// takes quota, window, burst, algorithm, jitter and soft limit from the limit that f
+// takes quota, window, burst, algorithm, jitter, first use and soft limit from the limit that f
 // returns. Name, key, cost and everything else stay. The zero Limit stands for the
 // limit's own numbers. So does a tier that can never work, which is logged as
 // advice WL006. One that holds less than a request costs is logged as well, and denies the
@@ -72,8 +72,8 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	if err == nil && (rule.Algorithm == store.Concurrency) != (t.base.Algorithm == store.Concurrency) {
 		err = store.AtLimit(l.name, errors.New("a tier must be a concurrency limit if the limit is one, and only then"))
 	}
-	if err == nil && t.leased && rule.Algorithm == store.SlidingLog {
-		err = store.AtLimit(l.name, errors.New("a tier of a limit that is leased to regions can't be a sliding log"))
+	if err == nil && t.leased && (rule.Algorithm == store.SlidingLog || rule.FromUse) {
+		err = store.AtLimit(l.name, errors.New("a tier of a limit that is leased to regions can't be a sliding log, nor begin with first use"))
 	}
 	switch {
 	case err != nil:

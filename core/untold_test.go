@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -89,6 +90,30 @@ func TestAKeyIsToldUntilTheStoreIsCharged(t *testing.T) {
 	if l.Owes() {
 		t.Error("something is noted still")
 	}
+}
+
+// What was told of a window that began with first use says nothing of the next one, which another outage begins: what
+// the store was charged of the first still counts there.
+func TestTheNextWindowOfAnOutageIsToldToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newLeaving()
+		l := limiterOn(t, store, core.PerHour(10).FromFirstUse().By(keyfuncs.Everyone()))
+		used := func(d core.Decision) int64 { return 10 - d.Results()[0].Remaining }
+		outage := func(granted int64, lasts time.Duration) {
+			store.down.Store(true)
+			l.AllowKey(t.Context(), "k", granted)
+			time.Sleep(lasts)
+			store.down.Store(false)
+			l.AllowKey(t.Context(), "k", 0)
+		}
+		outage(4, 30*time.Minute)
+		check.Equal(t, "used of the first window, which the store begins when it is told", used(l.AllowKey(t.Context(), "k", 0)), 4)
+		time.Sleep(31 * time.Minute) // the local window is over, and that of the store is not
+		outage(3, time.Minute)
+		check.Equal(t, "used, with what another outage has granted", used(l.AllowKey(t.Context(), "k", 0)), 4+3)
+		check.Equal(t, "something is noted still", l.Owes(), false)
+	})
 }
 
 // mute is a store that charges, and is not heard.

@@ -116,13 +116,13 @@ var limitObject = &object{
 	apart: [][]string{{"cost", "cost_by", "estimate", "estimate_by"}},
 	hints: map[string]string{
 		"rate": "write limit: 100/minute", "quota": "write limit: 100/minute", "requests_per_unit": "write limit: 100/minute", "unit": "write limit: 100/minute", "window": "write limit: 100/minute", "per": "write limit: 100/minute",
-		"burst": "it is part of limit: 100/minute burst 20", "algorithm": "it is part of limit: 100/minute sliding", "jitter": "it is part of limit: 100/hour fixed jitter",
+		"burst": "it is part of limit: 100/minute burst 20", "algorithm": "it is part of limit: 100/minute sliding", "jitter": "it is part of limit: 100/hour fixed jitter", "from_first_use": "it is part of limit: 100/5h from first use",
 		"wait": "it is part of limit: 10/second wait 500ms", "lease": "it is part of limit: concurrent 2 lease 30s", "soft": "it is part of limit: 1000/month UTC soft 800", "concurrent": "write limit: concurrent 2",
 		"key": "write by: ip", "reserve": "it is now keep_free: {share: 0.2, for: {methods: [POST]}}", "name": "the name of a limit is its field in limits", "region": "write regions: leased, each or home", "shadow_mode": "write shadow: true", "routes": "write when: {routes: […]}", "paths": "write when: {paths: […]}", "methods": "write when: {methods: […]}",
 	},
 	fields: []field{
 		{name: "description", of: longText, doc: "For readers of the file."},
-		{name: "limit", of: limitText, required: true, doc: "The numbers, as in 100/minute burst 20, 5/15m log, 1000/day Europe/Berlin, concurrent 2 lease 30s."},
+		{name: "limit", of: limitText, required: true, doc: "The numbers, as in 100/minute burst 20, 5/15m log, 100/5h from first use, 1000/day Europe/Berlin, concurrent 2 lease 30s."},
 		{name: "by", of: key, required: true, doc: "Whose requests are counted together: ip, user, tenant, api_key, route, host, method, basic_auth_user, everyone, a name of the application's, {header: X-Tenant}, or a list of these."},
 		{name: "on_missing_key", of: &text{words: missingKeys, what: "what happens"}, doc: "What happens to a request without the key: share (one bucket for all of them), deny, or skip this limit. Defaults to share."},
 		{name: "when", of: condition, doc: "The limit applies to requests for which this holds. Defaults to all."},

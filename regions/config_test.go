@@ -47,11 +47,12 @@ func TestLimitsThatCannotBeLeased(t *testing.T) {
 	t.Parallel()
 	everyone := keyfuncs.Everyone()
 	for name, l := range map[string]core.Limit{
-		"a sliding log":                  core.PerMinute(10).SlidingLog(),
-		"a concurrency":                  core.Concurrent(10),
-		"a limit with a penalty":         core.PerMinute(10).Penalty(core.Block{After: 3, Within: time.Minute, For: time.Minute}),
-		"a limit with OncePer":           core.PerMinute(10).OncePer(keyfuncs.Header("Idempotency-Key"), time.Minute),
-		"a limit in which requests wait": core.PerMinute(10).LeakyBucket(time.Second),
+		"a sliding log":                       core.PerMinute(10).SlidingLog(),
+		"a window that begins with first use": core.PerMinute(10).FromFirstUse(),
+		"a concurrency":                       core.Concurrent(10),
+		"a limit with a penalty":              core.PerMinute(10).Penalty(core.Block{After: 3, Within: time.Minute, For: time.Minute}),
+		"a limit with OncePer":                core.PerMinute(10).OncePer(keyfuncs.Header("Idempotency-Key"), time.Minute),
+		"a limit in which requests wait":      core.PerMinute(10).LeakyBucket(time.Second),
 	} {
 		s := must.Get(regions.New(memstore.New(), memstore.New(), regions.Config{Region: "eu", Regions: 3}))(t)
 		_, err := core.New(core.Config{Store: s, Limits: []core.Limit{l.By(everyone).Named("odd")}})

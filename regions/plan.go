@@ -108,6 +108,8 @@ func leasable(r *store.Rule) error {
 		return because("a " + r.Algorithm.String())
 	case r.Algorithm == store.Ledger: // register has refused it
 		return errors.New("the units of a book can't be leased to regions")
+	case r.FromUse: // a region that has leased nothing does not know when the window ends
+		return because("a window that begins with first use")
 	case r.Block != store.Block{}:
 		return because("a limit with a penalty")
 	case r.Once != 0:

@@ -74,6 +74,8 @@ var layoutCases = []layoutCase{
 		store.Numbers{Algorithm: store.FixedWindow, Quota: 5_000_000_000, Window: time.Hour}),
 	spending("fixed-window-jitter", "a fixed window that begins at an offset made of the key", 2,
 		store.Numbers{Algorithm: store.FixedWindow, Quota: 10, Window: time.Hour, Jitter: true}),
+	spending("fixed-window-first-use", "a fixed window that begins with first use", 2,
+		store.Numbers{Algorithm: store.FixedWindow, Quota: 10, Window: time.Hour, FromUse: true}),
 	spending("sliding-window", "a sliding window of 10 per hour", 2,
 		store.Numbers{Algorithm: store.SlidingWindow, Quota: 10, Window: time.Hour}),
 	spending("sliding-window-wide", "a sliding window with jitter whose counts take 7 bytes", 1_000_000_000,

@@ -35,6 +35,7 @@ func TestPrefetchOfManyProcesses(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"token bucket":   core.Per(quota, hammerWindow),
 		"fixed window":   core.Per(quota, hammerWindow).FixedWindow(),
+		"first use":      core.Per(quota, hammerWindow).FromFirstUse(),
 		"sliding window": core.Per(quota, hammerWindow).SlidingWindow(),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,8 @@ package store
 //	SlidingLog     quota           exact
 //	Calendar       2 × quota       the end of one month or day and the start of the next
 //
+// That is so for a FixedWindow that begins with first use as well: see [Numbers].FromUse.
+//
 // The windows of a Calendar differ in length. A period that is longer than one of them can hold
 // all of it and both its edges: 3 × quota in 24 hours around a day of 23, or in 31 days around
 // February. docs/choose/algorithms.md draws each bound.

@@ -197,6 +197,7 @@ func (d *Declaration) settings() []setting {
 		{"capacity", d.Rule.Whole},
 		{"soft", d.Rule.Soft},
 		{"jitter", d.Rule.Jitter},
+		{"from first use", d.Rule.FromUse},
 		{"wait", d.Rule.Wait},
 		{"once per", d.Rule.Once},
 		{"repeats", d.Rule.Repeats},

@@ -20,6 +20,7 @@ type Numbers struct {
 	Whole     int64         // capacity for all classes of requests, of which this class may use Burst; defaults to Burst
 	Soft      int64         // used units from which on a request is over the soft limit; 0 for no soft limit
 	Jitter    bool          // windows start at an offset that depends on the key
+	FromUse   bool          // a FixedWindow begins with the first charge, and is not aligned to the epoch
 	Wait      time.Duration // how long requests of a token bucket may queue for their turn; 0 for no queue
 	Once      time.Duration // how long an operation that was charged is remembered; 0 for not at all
 	Repeats   int64         // free repeats of such an operation; defaults to 3 if Once is set
@@ -144,6 +145,10 @@ func (r *Rule) validate() error {
 		return fmt.Errorf("a burst belongs to a token bucket, not to a %v", r.Algorithm)
 	case r.Jitter && !r.Algorithm.shifts():
 		return fmt.Errorf("jitter belongs to windows, not to a %v", r.Algorithm)
+	case r.FromUse && r.Algorithm != FixedWindow:
+		return fmt.Errorf("only a fixed window can begin with first use, not a %v", r.Algorithm)
+	case r.FromUse && r.Jitter:
+		return errors.New("jitter belongs to windows of the clock: those that begin with first use are spread as their first requests are")
 	case r.Soft < 0 || r.Soft > 0 && r.Soft >= r.Whole:
 		return fmt.Errorf("the soft limit must be at least 1 and below the %d units of the limit itself, got %d", r.Whole, r.Soft)
 	case r.Algorithm == SlidingLog && r.Quota > maxLogQuota:

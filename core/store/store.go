@@ -162,7 +162,7 @@ type Result struct {
 
 	// ResetAfter is how long until the whole quota is available, if nothing more is charged. For
 	// fixed, calendar and ledger windows it is how long until the window ends, even if nothing is
-	// used.
+	// used. A window that begins with first use then ends a whole window from At.
 	ResetAfter time.Duration
 
 	// Turn, when charged under a rule with Wait, is how long after At the request has its turn: the

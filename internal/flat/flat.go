@@ -14,7 +14,7 @@ import (
 // Numbers are [store.Numbers] as integers and a text, to be written to messages and records: durations are
 // nanoseconds and truth values 0 or 1. The order of Values never changes; what is added comes last.
 type Numbers struct {
-	// Algorithm, Quota, Window, Burst, Whole, Soft, Jitter, Wait, Once, Repeats, the five of Block in their
+	// Algorithm, Quota, Window, Burst, Whole, Soft, Jitter plus twice FromUse, Wait, Once, Repeats, the five of Block in their
 	// order, Unit and Day of Calendar.
 	Values [17]int64
 
@@ -26,6 +26,9 @@ func Of(n *store.Numbers) Numbers {
 	jitter := int64(0)
 	if n.Jitter {
 		jitter = 1
+	}
+	if n.FromUse {
+		jitter += 2
 	}
 	zone := ""
 	if n.Calendar.Location != nil {
@@ -49,7 +52,7 @@ func (f *Numbers) Numbers() (store.Numbers, error) {
 		}
 	}
 	n := store.Numbers{
-		Algorithm: store.Algorithm(v[0]), Quota: v[1], Window: time.Duration(v[2]), Burst: v[3], Whole: v[4], Soft: v[5], Jitter: v[6] == 1,
+		Algorithm: store.Algorithm(v[0]), Quota: v[1], Window: time.Duration(v[2]), Burst: v[3], Whole: v[4], Soft: v[5], Jitter: v[6]&1 == 1, FromUse: v[6]&2 == 2,
 		Wait: time.Duration(v[7]), Once: time.Duration(v[8]), Repeats: v[9],
 		Block:    store.Block{After: v[10], Within: time.Duration(v[11]), For: time.Duration(v[12]), Factor: v[13], Max: time.Duration(v[14])},
 		Calendar: store.Period{Unit: store.PeriodUnit(v[15]), Day: int(v[16])},

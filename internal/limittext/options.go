@@ -56,10 +56,17 @@ func (p *parser) option(t *Text) (err error) {
 	return err
 }
 
-// from reads the day on which months begin.
+// from reads the day on which months begin, or that windows begin with first use.
 func (p *parser) from(t *Text, name string) error {
+	if p.secondWord("first") {
+		if !p.secondWord("use") {
+			return errors.New(`expected "from first use"`)
+		}
+		t.FromUse = true
+		return p.once("from first use")
+	}
 	if t.Calendar.Unit != store.CalendarMonth {
-		return errors.New(`"from" belongs to months, as in "1000/month from 15 UTC"`)
+		return errors.New(`"from" is for months, as in "1000/month from 15 UTC", and for windows, as in "100/5h from first use"`)
 	}
 	n, err := p.value(name, `from needs a day of the month, as in "from 15"`)
 	if err != nil {

@@ -58,6 +58,8 @@ func (t *Text) validate() error {
 		return nil
 	case t.Calendar.Location == nil:
 		return fmt.Errorf(`months are those of a calendar, which needs a time zone, as in "%d/month UTC"`, t.Quota)
+	case t.FromUse:
+		return errors.New("calendar days and months begin with the calendar, and not with first use")
 	case t.Algorithm != 0 || t.Leaky != nil:
 		return errors.New("calendar days and months are fixed windows, and have no other algorithm")
 	}

@@ -27,6 +27,7 @@ type Text struct {
 	Calendar   store.Period    // instead of Window; zero for none
 	Algorithm  store.Algorithm // 0 for none, and for a leaky bucket
 	Jitter     bool
+	FromUse    bool // windows begin with first use, which says the algorithm, too
 	Burst      *int64
 	Soft       *int64
 	Wait       *time.Duration
@@ -49,12 +50,15 @@ func (w Words) Write(t *Text) string {
 		b = strconv.AppendInt(append(b, " burst "...), *t.Burst, 10)
 	}
 	for _, a := range w { // a calendar is said by the window, and slots by "concurrent"
-		if a.Algorithm == t.Algorithm && t.Leaky == nil {
+		if a.Algorithm == t.Algorithm && t.Leaky == nil && !t.FromUse {
 			b = append(append(b, ' '), a.Word...)
 		}
 	}
 	if t.Jitter {
 		b = append(b, " jitter"...)
+	}
+	if t.FromUse {
+		b = append(b, " from first use"...)
 	}
 	b = appendTime(b, " leaky ", t.Leaky)
 	b = appendTime(b, " wait ", t.Wait)

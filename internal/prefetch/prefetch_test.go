@@ -153,6 +153,7 @@ func (r *rig) heat(n int, checks ...core.Check) {
 var windows = map[string]core.Limit{
 	"token bucket":   core.PerHour(100_000).Named("l"),
 	"fixed window":   core.PerHour(100_000).FixedWindow().Named("l"),
+	"first use":      core.PerHour(100_000).FromFirstUse().Named("l"),
 	"sliding window": core.PerHour(100_000).SlidingWindow().Named("l"),
 }
 
@@ -215,6 +216,7 @@ func TestAnEndedWindowsSliceIsNotSpent(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]core.Limit{
 		"fixed window":   core.Per(100_000, maxAge/2).FixedWindow().Named("l"),
+		"first use":      core.Per(100_000, maxAge/2).FromFirstUse().Named("l"),
 		"sliding window": core.Per(100_000, maxAge/2).SlidingWindow().Named("l"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,6 +244,7 @@ func TestTheLastUnitsAreDecidedByTheStore(t *testing.T) {
 	for name, limit := range map[string]core.Limit{
 		"token bucket":   core.PerHour(20_000),
 		"fixed window":   core.PerHour(20_000).FixedWindow(),
+		"first use":      core.PerHour(20_000).FromFirstUse(),
 		"sliding window": core.PerHour(20_000).SlidingWindow(),
 	} {
 		for _, cost := range []int64{1, 3} {

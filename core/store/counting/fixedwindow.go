@@ -6,12 +6,15 @@ type fixedWindow struct{}
 
 func (fixedWindow) used(_ Form, b *Bucket, _ int64) (units, rest, unit int64) { return b.X, 0, 1 }
 
-// roll starts the window of now unless the stored window is still running. If the clock
+// roll starts the window of now unless the stored window is still running: one of the clock, or one that begins
+// with first use, for which that is what is read or charged now. If the clock
 // was set back behind the stored window, that window counts for its whole length from now on,
 // so that the step grants no second quota.
 func (fixedWindow) roll(r *store.Rule, b *Bucket, now, offset int64) {
 	if b.X == 0 { // even if a store keeps a bucket in which nothing is used
-		b.Expires = windowStart(now, offset, r.Integers.Unit) + r.Integers.Unit
+		if b.Expires = now + r.Integers.Unit; !r.FromUse {
+			b.Expires = windowStart(now, offset, r.Integers.Unit) + r.Integers.Unit
+		}
 	}
 }
 

@@ -110,9 +110,11 @@ func (p penalty) at(l *limit, t int64) penalty {
 	return p
 }
 
-// begin begins the window of the clock that contains t.
+// begin begins the window of the clock that contains t, or the one whose first use is at t.
 func (b *bucket) begin(l *limit, t int64) {
-	b.start = t - t%l.Window
+	if b.start = t; !l.FromUse {
+		b.start -= t % l.Window
+	}
 	b.end = b.start + l.Window
 	b.now, b.before = 0, 0
 }

@@ -30,6 +30,7 @@ type limit struct {
 	Burst     int64  `json:",omitempty"` // of a token bucket
 	Wait      int64  `json:",omitempty"` // how long requests may queue
 	Zone      string `json:",omitempty"` // of a calendar day
+	FromUse   bool   `json:",omitempty"` // a fixed window begins with first use
 
 	// The penalty, if After is above 0.
 	After, Within, For, Factor, Max int64 `json:",omitempty"`
@@ -39,6 +40,9 @@ func (l *limit) String() string {
 	s := fmt.Sprintf("%s: %s %d per %v", l.Name, l.Algorithm, l.Quota, micros(l.Window))
 	if l.Burst != l.Quota && l.Burst > 0 {
 		s += fmt.Sprintf(", burst %d", l.Burst)
+	}
+	if l.FromUse {
+		s += " from first use"
 	}
 	if l.Wait > 0 {
 		s += fmt.Sprintf(", queue %v", micros(l.Wait))
@@ -76,6 +80,9 @@ func (l *limit) rule() (*store.Rule, error) {
 		}
 	case fixedWindow:
 		made = core.Per(l.Quota, micros(l.Window)).FixedWindow()
+		if l.FromUse {
+			made = made.FromFirstUse()
+		}
 	case slidingWindow:
 		made = core.Per(l.Quota, micros(l.Window)).SlidingWindow()
 	case slidingLog:
@@ -110,7 +117,7 @@ func randomLimit(r *rand.Rand, name string, windows []time.Duration) limit {
 		l.Algorithm, l.Burst = tokenBucket, pick[int64](r, 1, 3)
 		l.Wait = pick(r, l.Window/2, l.Window, 2*l.Window)
 	case 3:
-		l.Algorithm = fixedWindow
+		l.Algorithm, l.FromUse = fixedWindow, r.IntN(2) == 0
 	case 4:
 		l.Algorithm = slidingWindow
 	case 5:

@@ -247,6 +247,7 @@ var decoratorCases = map[string]core.Limit{
 	"Estimate":      core.PerHour(7).Estimate(3).By(sameKey),
 	"EstimateBy":    core.PerHour(7).EstimateBy(func(r keyfuncs.Request) int64 { return 1 + said(r) }).By(sameKey),
 	"FixedWindow":   core.PerHour(3).FixedWindow().By(sameKey),
+	"FromFirstUse":  core.PerHour(3).FromFirstUse().By(sameKey),
 	"Jitter":        core.PerHour(3).FixedWindow().Jitter().By(sameKey),
 	"KeepFree":      core.PerHour(6).KeepFree(0.5, keyfuncs.Methods("POST")).By(sameKey),
 	"LeakyBucket":   core.PerHour(3).LeakyBucket(time.Millisecond).By(sameKey),

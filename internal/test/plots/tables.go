@@ -52,6 +52,7 @@ func headersTable() []string {
 	}{
 		{"Token bucket", core.PerMinute(quota), 3},
 		{"Fixed window", core.PerMinute(quota).FixedWindow(), 3},
+		{"Fixed window from first use", core.PerMinute(quota).FromFirstUse(), 3},
 		{"Sliding window", core.PerMinute(quota).SlidingWindow(), 3},
 		{"Sliding log", core.PerMinute(quota).SlidingLog(), 3},
 		{"Leaky bucket, first request", core.PerMinute(quota).Burst(1), 1}, // without a queue: nobody waits here

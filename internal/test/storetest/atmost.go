@@ -88,7 +88,9 @@ func (s *batches) randomLimit() (limit, atOnce core.Limit) {
 	case 0:
 		limit = limit.Burst(pick(s.rand, []int64{1, 3, 20, 5000}))
 	case 1:
-		limit = limit.FixedWindow()
+		if limit = limit.FixedWindow(); quota%2 == 1 {
+			limit = limit.FromFirstUse()
+		}
 	case 2:
 		limit = limit.SlidingWindow()
 	case 3:

@@ -142,11 +142,15 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 	return c
 }
 
-// begin starts the aligned window that contains t.
+// begin starts the aligned window that contains t, or one that begins with first use at t.
 func (b *modelBucket) begin(t int64, key string) {
 	if onCalendar(&b.rule) {
 		b.start, b.end = modelPeriod(&b.rule, t)
 		b.count, b.known = [2]int64{}, 0
+		return
+	}
+	if b.rule.FromUse {
+		b.start, b.count = t, [2]int64{}
 		return
 	}
 	w := modelWindow(&b.rule)

@@ -140,7 +140,9 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	case 1:
 		limit = limit.Burst(pick(s.rand, []int64{1, 3, 20, 5000}))
 	case 2:
-		limit = limit.FixedWindow()
+		if limit = limit.FixedWindow(); quota%2 == 1 {
+			limit = limit.FromFirstUse()
+		}
 	case 3:
 		limit = limit.SlidingWindow()
 	case 4:

@@ -176,6 +176,9 @@ func describe(r *core.Rule) string {
 	if r.Jitter {
 		s += ", jitter"
 	}
+	if r.FromUse {
+		s += ", from first use"
+	}
 	if r.Wait > 0 {
 		s += fmt.Sprintf(", queue of %v", r.Wait)
 	}
@@ -203,6 +206,7 @@ func Algorithms(n int64, window time.Duration) map[string]core.Limit {
 		"token bucket":   core.Per(n, window).Named("bucket"),
 		"fixed window":   core.Per(n, window).FixedWindow().Named("fixed"),
 		"jittered":       core.Per(n, window).FixedWindow().Jitter().Named("jittered"),
+		"from first use": core.Per(n, window).FromFirstUse().Named("from-use"),
 		"sliding window": core.Per(n, window).SlidingWindow().Named("sliding"),
 		"sliding log":    core.Per(n, window).SlidingLog().Named("log"),
 	}

@@ -41,7 +41,9 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 			charged = check.Rule.PeriodEnd(charged)
 		}
 	default:
-		offset = counting.Offset(check.Rule, check.Key)
+		if offset = counting.Offset(check.Rule, check.Key); check.Rule.FromUse {
+			offset = -1 // no window of the clock
+		}
 	}
 	algorithm := byte(check.Rule.Algorithm)
 	if check.Shadow {

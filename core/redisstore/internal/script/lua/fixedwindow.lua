@@ -4,6 +4,8 @@
 --         sets:   reads, writes, farthest
 -- used    reads:  value, used, width
 --         sets:   units
+-- next    reads:  per, offset, now
+--         sets:   over, when the window ends that now is in or begins
 -- open    reads:  units, rest, full, per, offset, now
 --         sets:   x, ends
 -- decide  reads:  expires, x; per, capacity, full, cost, offset, charged, operation, times, most, now
@@ -24,12 +26,21 @@ farthest = now + per
 --# used
 units = unpack('<I' .. width, value, used)
 
+--# next
+over = now + per                  -- of one that begins with first use, which has a negative offset
+if offset >= 0 then over = over - (now - offset) % per end
+
 --# open
 x = min(units + (rest > 0 and 1 or 0), full)
-if x > 0 then ends = now - (now - offset) % per + per end
+local over
+--> fixedwindow.next
+if x > 0 then ends = over end
 
 --# decide
-local over = expires > 0 and expires or now - (now - offset) % per + per
+local over = expires
+if over == 0 then
+  --> fixedwindow.next
+end
 local current = operation == REFUND and charged >= over - per
 --> fixedwindow.count
 

@@ -39,8 +39,9 @@
 --          capacity     number: token bucket: the debt that it holds; mark: how many repeats are
 --                       free; else the quota in units
 --          cost         number: token bucket: debt; else units. In a restoration: the units used
---          offset       number: of the windows, in microseconds; token bucket: how many microseconds
---                       ahead it can expire; calendar, ledger: when the window after the current one ends
+--          offset       number: of the windows, in microseconds, or below 0 if they begin with first use;
+--                       token bucket: how many microseconds ahead it can expire; calendar, ledger: when
+--                       the window after the current one ends
 --          head         (1) its length, then the bytes with which the limit's record begins
 --          charged      number, in a refund, renewal or restoration only: when the cost was charged;
 --                       calendar, ledger: when the window ends in which it was charged, or to which

@@ -37,8 +37,9 @@
 --          capacity     number: token bucket: the debt that it holds; mark: how many repeats are
 --                       free; else the quota in units
 --          cost         number: token bucket: debt; else units. In a restoration: the units used
---          offset       number: of the windows, in microseconds; token bucket: how many microseconds
---                       ahead it can expire; calendar, ledger: when the window after the current one ends
+--          offset       number: of the windows, in microseconds, or below 0 if they begin with first use;
+--                       token bucket: how many microseconds ahead it can expire; calendar, ledger: when
+--                       the window after the current one ends
 --          head         (1) its length, then the bytes with which the limit's record begins
 --          charged      number, in a refund, renewal or restoration only: when the cost was charged;
 --                       calendar, ledger: when the window ends in which it was charged, or to which
@@ -593,7 +594,11 @@ repeat
             elseif algorithm == FIXEDWINDOW then
               --> fixedwindow.open
               x = min(units + (rest > 0 and 1 or 0), full)
-              if x > 0 then ends = now - (now - offset) % per + per end
+              local over
+              --> fixedwindow.next
+              over = now + per                  -- of one that begins with first use, which has a negative offset
+              if offset >= 0 then over = over - (now - offset) % per end
+              if x > 0 then ends = over end
             elseif algorithm == SLIDINGWINDOW then
               --> slidingwindow.open
               x, y = min(units + (rest > 0 and 1 or 0), full), 0
@@ -789,7 +794,12 @@ repeat
 
         elseif algorithm == FIXEDWINDOW then
           --> fixedwindow.decide
-          local over = expires > 0 and expires or now - (now - offset) % per + per
+          local over = expires
+          if over == 0 then
+            --> fixedwindow.next
+            over = now + per                  -- of one that begins with first use, which has a negative offset
+            if offset >= 0 then over = over - (now - offset) % per end
+          end
           local current = operation == REFUND and charged >= over - per
           --> fixedwindow.count
           a = x
