@@ -167,27 +167,28 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	if to.key, err = from.joinedKey(); err != nil {
 		return err
 	}
-	to.local, to.replicas = share(&to.rule, replicas, from.cost), replicas
+	to.local, to.replicas = share(&to.rule, replicas, from.least()), replicas
 	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
+	to.upToBurst, to.least = from.upToBurst, from.least()
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
 	to.regions = from.regions
 	to.variants, to.keepFree = new(variants), from.keepFree
 	to.advice = l.advisor.Add(from.facts(to.key))
 	if from.scale != nil {
-		to.scaling = newScaling(from.scale, from.cost, to.advice)
+		to.scaling = newScaling(from.scale, to.least, to.advice)
 	}
 	if from.warnAt == nil && from.numbers.Algorithm == store.Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
 	to.shows = from.costBy != nil || from.tiers != nil || from.keepFree != nil || len(from.when) > 0
-	to.plain = !to.shows && to.scaling == nil
+	to.plain = !to.shows && to.scaling == nil && !to.upToBurst
 	l.needAll(from.name, to)
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
 	l.follows = l.follows || l.waits || to.reserves()
 	if from.tiers != nil {
-		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advice: to.advice}
+		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: to.least, advice: to.advice}
 	}
 	return nil
 }

@@ -213,13 +213,14 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 		if cost = l.costBy(shown); cost < 0 && reading.Repeated() == "" {
 			return keys, nil, 0, ReasonInvalidCost
 		}
-		if cost > rule.Burst && reading.Repeated() == "" {
+		if cost > rule.Burst && !l.upToBurst && reading.Repeated() == "" {
 			l.advice.NeverFits(cost, rule.Burst)
 		}
 	}
 	if l.shows && reading.Repeated() != "" {
 		return keys, nil, 0, ReasonAmbiguousKey
 	}
+	cost = l.capped(cost, rule)
 	return keys, rule, cost, ReasonUndecided
 }
 

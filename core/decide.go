@@ -150,7 +150,8 @@ func (l *Limiter) askKey(ctx context.Context, c *call, key string, cost int64) {
 	c.keys = keyfuncs.AppendKey(c.keys, key)
 	for i := range l.limits {
 		limit := &l.limits[i]
-		c.add(limit, limit.ruleWithoutRequest(ctx), c.keys, cost)
+		rule := limit.ruleWithoutRequest(ctx)
+		c.add(limit, rule, c.keys, limit.capped(cost, rule))
 	}
 }
 

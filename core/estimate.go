@@ -18,6 +18,9 @@ import (
 // handler has reported a whole further estimate, it is charged at once, without waiting
 // for the end.
 //
+// An estimate above the burst is denied, as a cost is, and however long the client waits, it is denied again.
+// [Limit.UpToBurst] has it take the burst instead.
+//
 // With [Limit.Wait], a turn is fixed when the store decides: what running requests give back
 // of their estimates later does not bring it forward.
 //
@@ -30,12 +33,39 @@ func (l Limit) Estimate(n int64) Limit {
 }
 
 // EstimateBy is [Limit.Estimate] with an estimate for each request, computed by f as by
-// [Limit.CostBy]. With an estimate of 0 the request asks for nothing: it is allowed,
-// and what its handler reports is not charged.
+// [Limit.CostBy]. With an estimate of 0 the request asks for nothing, and so is allowed; what its handler
+// reports is charged like what is reported beyond any other estimate: each sixteenth of the burst at once, the
+// rest at the end.
 func (l Limit) EstimateBy(f func(keyfuncs.Request) int64) Limit {
 	l.settings.setTo(setEstimateBy, f == nil)
 	l.costBy, l.estimate = f, true
 	return l
+}
+
+// UpToBurst has an estimate above the burst take the burst: all that the limit ever holds, once it is there. So a
+// request whose estimate is too high waits for its turn like others, and is not denied for good.
+//
+//	core.PerMinute(10_000).By(keyfuncs.User("user")).Named("tokens").EstimateBy(tokens).UpToBurst()
+//
+// Nothing else changes: what the handler reports with [Spend] takes the place of what was taken, also above the burst,
+// up to what a client can come to owe. A tier, a scaled limit and the lower class of [Limit.KeepFree] have a burst of
+// their own, which is what is taken. The cost that [Limiter.AllowKey] is asked for is an estimate, too.
+//
+// A request that takes all is allowed only when nothing is used, and until it is settled nothing is left for
+// others of its key. Where several clients share a key, have the estimate bounded by what one of them may have. It is an
+// error without [Limit.Estimate] or [Limit.EstimateBy].
+func (l Limit) UpToBurst() Limit {
+	l.settings.set(setUpToBurst)
+	l.upToBurst = true
+	return l
+}
+
+// capped returns what a request is charged at first under a rule, for what it is asked to cost.
+func (l *limit) capped(cost int64, rule *Rule) int64 {
+	if l.upToBurst {
+		return min(cost, rule.Burst)
+	}
+	return cost
 }
 
 // ErrNoEstimate is returned by [Spend] if no limit with an estimate was charged for

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -74,6 +75,29 @@ func ExampleLimit_EstimateBy() {
 	// Output:
 	// 9500
 	// 5500
+}
+
+// A request whose estimate is above the burst takes the burst, and is not denied for good.
+func ExampleLimit_UpToBurst() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerMinute(10_000).By(keyfuncs.User("userID")).EstimateBy(func(r keyfuncs.Request) int64 {
+			if n, err := strconv.ParseInt(keyfuncs.HeaderOf(r, "X-Max-Tokens"), 10, 64); err == nil && n > 0 {
+				return n
+			}
+			return 128_000 // the most that the model writes
+		}).UpToBurst(),
+	})
+	d := limiter.Allow(&request{values: map[any]any{"userID": "alice"}})
+	fmt.Println(d.Allowed, d.Results()[0].Remaining, "left while it runs")
+	if err := core.Spend(core.NewContext(ctx, d), 812); err != nil {
+		panic(err)
+	}
+	d.Settle(core.Outcome{Status: 200})
+	next := limiter.AllowKey(ctx, "user:alice", 9000)
+	fmt.Println(next.Allowed, "once it is settled")
+	// Output:
+	// true 0 left while it runs
+	// true once it is settled
 }
 
 // Without a limit with an estimate there is nothing to correct, which a handler may

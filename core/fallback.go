@@ -103,7 +103,8 @@ func (f *fallback) ask(c *call, s subject) (Reason, *limit) {
 	for i := range f.limits {
 		limit := &f.limits[i]
 		if s.request == nil {
-			c.add(limit, limit.ruleWithoutRequest(context.Background()), c.keys, s.cost)
+			rule := limit.ruleWithoutRequest(context.Background())
+			c.add(limit, rule, c.keys, limit.capped(s.cost, rule))
 		} else if reason := c.ask(limit, s.request, s.batch); reason != ReasonUndecided {
 			return reason, limit
 		}

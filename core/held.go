@@ -7,17 +7,20 @@ import (
 	"github.com/weblimit/weblimit/internal/seam"
 )
 
-// hold lists what a decision has charged, for a settlement that may come from elsewhere. If it was only
-// peeked at, that is what it would charge.
+// hold lists what a decision has charged, for a settlement that may come from elsewhere: an estimate of nothing, too, since
+// the real cost is charged. If it was only peeked at, that is what it would charge: of a cost that is given all.
 func hold(q *asked, c *call, peek bool) {
 	for i := range c.results {
 		r, check := &c.results[i], &c.checks[i]
-		if !r.Charged && !peek || check.Cost == 0 {
+		asks, given := costFor(q, check.Rule.Name)
+		if !peek || !given {
+			asks = check.Cost
+		}
+		if !r.Charged && !peek || asks == 0 && (peek || !given && !c.limits[i].estimate) {
 			continue
 		}
-		_, given := costFor(q, check.Rule.Name)
 		q.Held = append(q.Held, seam.Held{
-			Rule: *check.Rule, Key: bytes.Clone(check.Key), Once: bytes.Clone(check.Once), Cost: check.Cost,
+			Rule: *check.Rule, Key: bytes.Clone(check.Key), Once: bytes.Clone(check.Once), Cost: asks,
 			Estimate: c.limits[i].estimate, Given: given, Result: *r,
 		})
 	}

@@ -26,7 +26,7 @@ import (
 //     [Limit.CostBy], [Limit.OncePer], [Limit.Repeats]
 //   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.KeepFree]
 //   - the charge after the response: [Limit.RefundOn], [Limit.Estimate],
-//     [Limit.EstimateBy]
+//     [Limit.EstimateBy], [Limit.UpToBurst]
 //   - delays instead of denials: [Limit.Wait], [Limit.SlowDown]
 //   - warnings before denials: [Limit.WarnAt], [Limit.Soft]
 //   - penalties for repeat offenders: [Limit.Penalty]
@@ -64,7 +64,10 @@ type Limit struct {
 	once     keyfuncs.Func // the key of operations that are charged once; set if hasOnce
 	hasOnce  bool
 	settings settings
-	suits    func(Store) error // asked for the limiter's store; nil if any will do
+
+	upToBurst bool // an estimate above the burst takes the burst
+
+	suits func(Store) error // asked for the limiter's store; nil if any will do
 }
 
 // numbers are a limit's numbers for the store, and which of them were set by a

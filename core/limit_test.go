@@ -19,6 +19,7 @@ const (
 	badName    = `the name must be 1 to 64 of A-Z a-z 0-9 . _ -`
 	century    = 100 * 365 * 24 * time.Hour
 	madeBy     = `a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerWeek, PerMonth or Concurrent`
+	upToBurst  = `UpToBurst belongs to an estimate (Estimate, EstimateBy): a cost that is known can't be less than it is`
 	eitherCost = `a limit has either a cost (Cost, CostBy) or an estimate of it (Estimate, EstimateBy), got both`
 	sayWho     = `By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP()); AllowKey takes the key instead and ignores it, so any will do there; Guard is for handlers that give the key, and takes none`
 	tooLarge   = `quota %d and burst %d per 1s are too large to count exactly`
@@ -68,6 +69,9 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"a leaky window", core.PerSecond(5).FixedWindow().LeakyBucket(time.Second), "a limit has one algorithm, got a fixed window and a token bucket; for both, make two limits"},
 		{"a leaky bucket as a window", core.PerSecond(5).LeakyBucket(time.Second).SlidingWindow(), "a limit has one algorithm, got a token bucket and a sliding window; for both, make two limits"},
 		{"three algorithms, the last the first", core.PerSecond(5).FixedWindow().SlidingLog().FixedWindow(), "a limit has one algorithm, got a sliding log and a fixed window; for both, make two limits"},
+		{"a cost up to the burst", core.PerSecond(5).Cost(2).UpToBurst(), upToBurst},
+		{"a computed cost up to the burst", core.PerSecond(5).CostBy(costing).UpToBurst(), upToBurst},
+		{"an estimate above the burst", core.PerSecond(5).Estimate(6), "cost 6 can never fit: the limit holds at most 5"},
 		{"a cost and an estimate", core.PerSecond(5).Cost(2).Estimate(3), eitherCost},
 		{"an estimate and a cost", core.PerSecond(5).Estimate(3).Cost(2), eitherCost},
 		{"a cost that is computed and an estimate", core.PerSecond(5).CostBy(costing).Estimate(3), eitherCost},

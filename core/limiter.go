@@ -50,29 +50,31 @@ type declarations struct {
 
 // limit is a Limit made ready.
 type limit struct {
-	rule     Rule
-	local    Rule // the rule's share of one replica
-	replicas int
-	key      keyfuncs.Func
-	cost     int64
-	costBy   func(keyfuncs.Request) int64 // instead of cost, if not nil
-	when     []keyfuncs.Condition
-	tiers    *tiers    // nil if the rule is all there is
-	scaling  *scaling  // nil if the numbers stay
-	keepFree *keepFree // nil if there is one class of requests
-	variants *variants
-	missing  MissingKey
-	outage   OutageAction
-	regions  store.Regions
-	leased   bool // regions lease its units
-	shadow   bool
-	warnAt   []float64     // in rising order
-	wait     time.Duration // at most, for a turn
-	slow     slowDown
-	refundOn func(Outcome) bool // nil if the charge stays
-	estimate bool               // the handler tells the cost
-	shows    bool               // functions of the application may see the request
-	plain    bool               // its rule and cost are those of every request that has the key
-	once     keyfuncs.Func      // the operation's key, if the rule has Once
-	advice   *advice.Limit
+	rule      Rule
+	local     Rule // the rule's share of one replica
+	replicas  int
+	key       keyfuncs.Func
+	cost      int64
+	costBy    func(keyfuncs.Request) int64 // instead of cost, if not nil
+	when      []keyfuncs.Condition
+	tiers     *tiers    // nil if the rule is all there is
+	scaling   *scaling  // nil if the numbers stay
+	keepFree  *keepFree // nil if there is one class of requests
+	variants  *variants
+	missing   MissingKey
+	outage    OutageAction
+	regions   store.Regions
+	leased    bool // regions lease its units
+	shadow    bool
+	warnAt    []float64     // in rising order
+	wait      time.Duration // at most, for a turn
+	slow      slowDown
+	refundOn  func(Outcome) bool // nil if the charge stays
+	estimate  bool               // the handler tells the cost
+	upToBurst bool               // an estimate above the burst takes the burst
+	least     int64              // units that each of its rules holds: see Limit.least
+	shows     bool               // functions of the application may see the request
+	plain     bool               // its rule and cost are those of every request that has the key
+	once      keyfuncs.Func      // the operation's key, if the rule has Once
+	advice    *advice.Limit
 }

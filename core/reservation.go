@@ -51,7 +51,7 @@ type charge struct {
 }
 
 // due returns the units that should be charged. While the handler runs nothing is given back,
-// and costs that it reports are charged one estimate at a time. Reported costs are never given
+// and costs that it reports are charged step by step. Reported costs are never given
 // back.
 func (c *charge) due(settled bool) int64 {
 	switch {
@@ -59,12 +59,21 @@ func (c *charge) due(settled bool) int64 {
 		return 0
 	case c.refunded:
 		return c.spent
-	case c.told && (settled || c.spent-c.taken >= c.check.Cost):
+	case c.told && (settled || c.spent-c.taken >= c.step()):
 		return c.spent
 	case settled:
 		return c.first
 	}
 	return c.taken
+}
+
+// step returns how many units beyond those that are charged the store is told of while the handler runs: as many as were
+// estimated, or where that was nothing, a part of what the limit holds.
+func (c *charge) step() int64 {
+	if c.check.Cost > 0 {
+		return c.check.Cost
+	}
+	return max(c.check.Rule.Whole/16, 1)
 }
 
 // slots reports whether the units are slots, which are held only while the request runs.
@@ -103,12 +112,12 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 	d.held = r
 }
 
-// settles reports whether the charge of a call's i-th check may change. A repeated operation
+// settles reports whether the charge of a call's i-th check may change: one of nothing, too, if it was estimated. A repeated operation
 // is charged nothing, but the cost that its handler reports is charged.
 func (l *Limiter) settles(c *call, i int) bool {
 	switch r := &c.results[i]; {
-	case c.checks[i].Cost == 0:
-		return false
+	case c.checks[i].Cost == 0: // as an estimate it is too low
+		return r.Charged && c.limits[i].estimate
 	case r.Repeated:
 		return c.limits[i].estimate
 	default:

@@ -35,7 +35,7 @@ func (l *limit) ruleWithoutRequest(ctx context.Context) *Rule {
 
 // lower returns the cached rule of the lower class that is derived from r.
 func (l *limit) lower(r *Rule) *Rule {
-	return loadOrMake(&l.variants.get(r).lower, func() Rule { return l.keepFree.lower(r, l.cost) })
+	return loadOrMake(&l.variants.get(r).lower, func() Rule { return l.keepFree.lower(r, l.least) })
 }
 
 // scaleNow returns the rule scaled to the current step.
@@ -72,7 +72,7 @@ func (l *limit) localRule(of *Rule) *Rule {
 	if of == &l.rule {
 		return &l.local
 	}
-	return loadOrMake(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
+	return loadOrMake(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.least) })
 }
 
 // share returns the part of r that one of n processes grants: at least one

@@ -35,12 +35,13 @@ const (
 	setSoft
 	setTiers
 	setWarn
+	setUpToBurst
 )
 
 // settingNames are the decorators, in the order of the bits.
 var settingNames = [...]string{
 	"By", "Burst", "Cost", "CostBy", "Estimate", "EstimateBy", "Lease", "LeakyBucket", "Wait", "OnMissingKey", "OncePer",
-	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "Tiers", "WarnAt",
+	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "Tiers", "WarnAt", "UpToBurst",
 }
 
 // inText are the settings that the text of a limit makes.

@@ -160,7 +160,8 @@ func (t *together) ask(ctx context.Context, i int) error {
 			if !given {
 				cost = 1
 			}
-			c.add(limit, limit.ruleWithoutRequest(ctx), c.keys, cost)
+			rule := limit.ruleWithoutRequest(ctx)
+			c.add(limit, rule, c.keys, limit.capped(cost, rule))
 		default:
 			if reason := c.askFor(limit, q, cost, given); reason != ReasonUndecided {
 				d.refuse(reason, limit, q.Request, c)
@@ -185,7 +186,7 @@ func (c *call) askFor(limit *limit, q *asked, cost int64, given bool) Reason {
 		return reason
 	}
 	check := &c.checks[before]
-	check.Cost = cost
+	check.Cost = limit.capped(cost, check.Rule)
 	if check.Rule.Once == 0 {
 		return reason
 	}

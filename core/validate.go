@@ -24,18 +24,27 @@ func (l Limit) Rule() (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
-	if l.cost > r.Burst {
+	if l.least() > r.Burst {
 		return Rule{}, store.AtLimit(l.name, fmt.Errorf("cost %d can never fit: the limit holds at most %d", l.cost, r.Burst))
 	}
 	if l.keepFree != nil {
 		switch lower := l.keepFree.unkept(r.Burst); {
 		case lower < 1:
 			return Rule{}, store.AtLimit(l.name, fmt.Errorf("KeepFree leaves the lower class nothing of %d units", r.Burst))
-		case l.cost > lower:
+		case l.least() > lower:
 			return Rule{}, store.AtLimit(l.name, fmt.Errorf("cost %d can never fit: KeepFree leaves the lower class %d units", l.cost, lower))
 		}
 	}
 	return r, nil
+}
+
+// least returns how many units the limit has to hold in each of its forms, since a request can cost as much: none of
+// those of an estimate that is lowered to what there is.
+func (l *Limit) least() int64 {
+	if l.upToBurst {
+		return 1
+	}
+	return l.cost
 }
 
 // forStore has whoever makes a limiter of the limit ask whether a store suits it.
@@ -93,6 +102,8 @@ func (l *Limit) validateNumbers() error {
 		return fmt.Errorf("a limit has one algorithm, got a %v and a %v; for both, make two limits", n.other, n.Algorithm)
 	case l.settings.has(setCost|setCostBy) && l.estimate:
 		return errors.New("a limit has either a cost (Cost, CostBy) or an estimate of it (Estimate, EstimateBy), got both")
+	case l.upToBurst && !l.estimate:
+		return errors.New("UpToBurst belongs to an estimate (Estimate, EstimateBy): a cost that is known can't be less than it is")
 	case n.hasLease && !n.concurrent:
 		return fmt.Errorf("Lease belongs to a concurrency limit, not to a %v", n.Algorithm)
 	case n.hasBurst && n.Algorithm != store.TokenBucket:

@@ -91,6 +91,7 @@ var fieldCases = []fieldCase{
 	{fields: "limit.cost_by", file: one("limit: 2/hour, by: everyone, cost_by: «free|items»"), ask: "items=2; items=2"},
 	{fields: "limit.estimate", file: one("limit: 4/hour, by: everyone, estimate: «1|3»"), ask: "x=y; x=y"},
 	{fields: "limit.estimate_by", file: one("limit: 4/hour, by: everyone, estimate_by: «free|items»"), ask: "items=3; items=3"},
+	{fields: "limit.up_to_burst", file: one("limit: 4/hour, by: everyone, estimate: 3, tiers: {by: plan, limits: {free: 2/hour}}, up_to_burst: «false|true»"), ask: "plan=free; plan=free"},
 	{fields: "limit.once_per limit.once_per.key", file: one("limit: 1/hour, by: everyone, once_per: {key: {header: «X-None|Idempotency-Key»}, for: 1h}"), ask: "Idempotency-Key=1; Idempotency-Key=1"},
 	{fields: "limit.once_per.repeats", file: one("limit: 1/hour, by: everyone, once_per: {key: {header: Idempotency-Key}, for: 1h«|, repeats: 1»}"), ask: "Idempotency-Key=1; Idempotency-Key=1; Idempotency-Key=1"},
 	{fields: "limit.once_per.for", file: one("limit: 1/hour, by: everyone, once_per: {key: {header: Idempotency-Key}, for: «1h|1s»}"), ask: "Idempotency-Key=1; wait=1100ms; Idempotency-Key=1"},

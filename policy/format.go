@@ -131,6 +131,7 @@ var limitObject = &object{
 		{name: "cost_by", of: appName, doc: "A function of the application, from policy.Options, that returns the cost of a request."},
 		{name: "estimate", of: units, doc: "What a request is charged before the handler says what it has cost."},
 		{name: "estimate_by", of: appName, doc: "A function of the application that returns the estimate for a request."},
+		{name: "up_to_burst", of: boolean{}, doc: "An estimate above the burst takes the burst, and is not denied for good. Defaults to false."},
 		{name: "once_per", of: &object{fields: []field{
 			{name: "key", of: key, required: true, doc: "What names an operation, such as {header: Idempotency-Key}."},
 			{name: "for", of: duration(time.Second, 31*24*time.Hour), required: true, doc: "How long an operation is remembered, such as 24h."},

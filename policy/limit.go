@@ -111,6 +111,9 @@ func (s *scope) cost(l core.Limit, n *node) core.Limit {
 	if by := n.get("estimate_by"); by != nil {
 		l = l.EstimateBy(s.costOf(by))
 	}
+	if n.get("up_to_burst").isTrue() {
+		l = l.UpToBurst()
+	}
 	if once := n.get("once_per"); once != nil {
 		l = l.OncePer(s.key(once.get("key")), span(once.get("for")))
 		if repeats := once.get("repeats"); repeats != nil {

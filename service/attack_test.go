@@ -50,3 +50,19 @@ func TestAnOperationHasTheCostOfEachLimit(t *testing.T) {
 	}
 	must.Equal(t, "left", remaining(t, s, "user:ann"), 990)
 }
+
+// A reservation of nothing is one all the same: what it turns out to cost is charged, once.
+func TestAReservationOfNothingIsSettled(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	a := ask(t, s, "/v1/reserve", `{"policy":"tokens","key":"user:ann","costs":{"tokens":0}}`)
+	settled := `{"reservation":"` + a.Reservation + `","costs":{"tokens":70}}`
+	wantStatus(t, s, 200, "/v1/settle", settled)
+	wantStatus(t, s, 409, "/v1/settle", settled)
+	drain(t, s)
+	must.Equal(t, "left of tokens", remaining(t, s, "user:ann"), 930)
+	a = ask(t, s, "/v1/reserve", `{"policy":"tokens","key":"user:ann","costs":{"tokens":0}}`)
+	ask(t, s, "/v1/refund", `{"reservation":"`+a.Reservation+`"}`)
+	drain(t, s)
+	must.Equal(t, "left after a refund of nothing", remaining(t, s, "user:ann"), 930)
+}

@@ -275,6 +275,7 @@ var decoratorCases = map[string]core.Limit{
 	}),
 	"TokenBucket": core.PerHour(3).TokenBucket().By(sameKey),
 	"Unless":      core.PerHour(2).By(sameKey).Unless(keyfuncs.Methods("POST")),
+	"UpToBurst":   core.PerHour(7).EstimateBy(func(r keyfuncs.Request) int64 { return 8 * said(r) }).UpToBurst().By(sameKey),
 	"Wait":        core.PerHour(9).Burst(2).Wait(time.Millisecond).By(sameKey),
 	"WarnAt":      core.PerHour(4).By(sameKey).WarnAt(0.25, 1),
 	"When":        core.PerHour(2).By(sameKey).When(keyfuncs.Methods("POST")),
@@ -338,7 +339,7 @@ func TestTheDecoratorsMeanTheSameByTheClientAndOverHTTP(t *testing.T) {
 					return must.Get(regions.New(memory, core.NewMemory(), regions.Config{Region: "eu", Regions: 2}))(t)
 				}
 			}
-			shown := playedTheSameOn(t, on, inCode{"api": {of}}, decoratorSteps(strings.HasPrefix(name, "Estimate")))
+			shown := playedTheSameOn(t, on, inCode{"api": {of}}, decoratorSteps(strings.HasPrefix(name, "Estimate") || name == "UpToBurst"))
 			if all := strings.Join(shown, "\n"); !strings.Contains(all, "429;") && name != "Shadow" && name != "SlowDown" && name != "Soft" && name != "WarnAt" && name != "When" && name != "Lease" {
 				t.Errorf("nothing was denied:\n%s", all)
 			}
