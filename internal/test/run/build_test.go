@@ -90,7 +90,7 @@ func TestStoresAndAdaptersRunWithTheNewest(t *testing.T) {
 	for _, dir := range must.Get(modules(t.Context()))(t) {
 		for _, p := range must.Get(list(t.Context(), dir))(t) {
 			room := strings.TrimPrefix(p.ImportPath, module+"/")
-			adapter := room == "nethttp" || strings.HasSuffix(room, "limit") && !strings.Contains(room, "/")
+			adapter := room == "nethttp" || strings.HasSuffix(room, "limit") && !strings.Contains(room, "/") && room != "llmlimit"
 			if adapter || room == "core/redisstore" || room == "core/pgstore" || room == "metrics/otel" || room == "metrics/prometheus" {
 				want = append(want, p.ImportPath)
 			}

@@ -1,0 +1,154 @@
+package llmlimit
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/weblimittest"
+)
+
+// program is a program that calls a model by a client with limits.
+type program struct {
+	meter   *Meter
+	limiter *core.Limiter
+	client  *http.Client
+	url     string
+}
+
+func newProgram(t testing.TB, config Config, limits func(*Meter) []core.Limit, upstream http.HandlerFunc) *program {
+	t.Helper()
+	origin := httptest.NewServer(upstream)
+	t.Cleanup(origin.Close)
+	config.Trust = append(config.Trust, must.Get(url.Parse(origin.URL))(t).Host)
+	p := &program{meter: must.Get(New(config))(t), url: origin.URL}
+	p.limiter = core.ForLimits(weblimittest.New(t), limits(p.meter))
+	p.client = &http.Client{Transport: p.meter.Limited(origin.Client().Transport, p.limiter)}
+	return p
+}
+
+func (p *program) left(t testing.TB) int64 {
+	t.Helper()
+	d := must.Get(p.limiter.Peek(context.Background(), "all", 0))(t)
+	b, _ := d.Binding()
+	return b.Remaining
+}
+
+func tokensOf(n int64) func(*Meter) []core.Limit {
+	return func(m *Meter) []core.Limit {
+		return []core.Limit{m.Limit("tokens", Tokens, core.PerHour(n).By(keyfuncs.Everyone()))}
+	}
+}
+
+func (p *program) ask(t testing.TB, path, body string) (status int, header http.Header, text string) {
+	t.Helper()
+	res := must.Get(p.client.Post(p.url+path, jsonType, strings.NewReader(body)))(t)
+	got, err := io.ReadAll(res.Body)
+	check.OK(t, err)
+	check.OK(t, res.Body.Close())
+	return res.StatusCode, res.Header, string(got)
+}
+
+func TestAProgramIsChargedWhatWasUsed(t *testing.T) {
+	t.Parallel()
+	for name, rec := range recordings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProgram(t, Config{}, tokensOf(lot), func(w http.ResponseWriter, r *http.Request) {
+				check.Equal(t, "the body that was sent", string(must.Get(io.ReadAll(r.Body))(t)), `{"max_tokens":700}`)
+				check.Equal(t, "Accept-Encoding", r.Header.Get("Accept-Encoding"), "identity")
+				play(rec, 3)(w, r)
+			})
+			status, _, text := p.ask(t, rec.path, `{"max_tokens":700}`)
+			check.Equal(t, "status", status, 200)
+			check.Equal(t, "the body", text, rec.body)
+			check.OK(t, p.limiter.Drain(t.Context()))
+			check.Equal(t, "tokens used", lot-p.left(t), rec.told.Total())
+		})
+	}
+}
+
+// A denial is an answer as the provider would write it, and the request is not sent.
+func TestAProgramThatIsDenied(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, Config{}, tokensOf(1000), func(w http.ResponseWriter, r *http.Request) { play(recordings["OpenAI chat, streamed"], 0)(w, r) })
+	const body = `{"model":"m","max_tokens":900}`
+	status, _, _ := p.ask(t, "/v1/chat/completions", body)
+	check.Equal(t, "status", status, 200)
+	check.OK(t, p.limiter.Drain(t.Context()))
+	check.Equal(t, "left", p.left(t), 1000-29)
+	status, header, text := p.ask(t, "/v1/chat/completions", `{"model":"m","max_tokens":960}`)
+	check.Equal(t, "status", status, 429)
+	check.Equal(t, "body", text, `{"error":{"message":"Rate limit exceeded. Retry in 69 seconds.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`)
+	check.Equal(t, "Retry-After", header.Get("Retry-After"), "69")
+	check.Equal(t, "x-should-retry", header.Get("X-Should-Retry"), "false")
+	check.Equal(t, "left", p.left(t), 1000-29)
+}
+
+// Nothing is charged beyond what was reserved but one event of each stream, where streams end at their estimate.
+func TestFiveRequestsAtOnce(t *testing.T) {
+	t.Parallel()
+	const body = `{"max_tokens":10}` // with 17 bytes of input: 27 tokens
+	events := data(`{"choices":[{"delta":{"content":"a"}}]}`)
+	var calls sync.WaitGroup
+	all := make(chan struct{})
+	p := newProgram(t, Config{EndAtEstimate: true}, tokensOf(100), func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-all
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 1000 { // a model that does not keep to its maximum
+			if _, err := io.WriteString(w, events); err != nil {
+				return
+			}
+		}
+	})
+	var mu sync.Mutex
+	var passed, denied int
+	for range 5 {
+		calls.Go(func() {
+			status, _, text := p.ask(t, "/v1/chat/completions", body)
+			mu.Lock()
+			defer mu.Unlock()
+			if status != 200 {
+				if denied++; denied == 2 {
+					close(all) // the others run
+				}
+				return
+			}
+			passed++
+			check.Equal(t, "events that pass", strings.Count(text, `"content":"a"`), 11)
+			check.Equal(t, "how it ends", text[11*len(events):], "\ndata: "+`{"error":{"message":"`+endedMessage+`","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`+"\n\n")
+		})
+	}
+	calls.Wait()
+	check.Equal(t, "requests that pass", passed, 3)
+	check.OK(t, p.limiter.Drain(t.Context()))
+	check.Equal(t, "tokens left", p.left(t), 100-3*(17+11))
+}
+
+// A stream leaves no goroutine, whether it is read to its end, closed before, or given up.
+func TestStreamsLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, Config{}, tokensOf(lot), func(w http.ResponseWriter, r *http.Request) { play(recordings["Anthropic, streamed"], 100)(w, r) })
+	res := must.Get(p.client.Post(p.url+"/v1/messages", jsonType, strings.NewReader(`{"max_tokens":700}`)))(t)
+	check.OK(t, check.ErrorOf(res.Body.Read(make([]byte, 10))))
+	var closing sync.WaitGroup
+	for range 8 {
+		closing.Go(func() {
+			_ = res.Body.Close()
+			_, _ = res.Body.Read(make([]byte, 1000))
+		})
+	}
+	closing.Wait()
+	wait.Until(t, "it is charged once", func() bool { return lot-p.left(t) >= 36+15 })
+}
