@@ -159,6 +159,7 @@ func (l *Limiter) decideUnits(ctx context.Context, c *call, s subject, d *Decisi
 func (c *call) atMost(n int64) (most int64, penalized bool, queued []*Rule) {
 	c.exact = true
 	most = n
+	room := n // of the last choice
 	for i, limit := range c.limits {
 		check := &c.checks[i]
 		check.Cost = n
@@ -170,11 +171,15 @@ func (c *call) atMost(n int64) (most int64, penalized bool, queued []*Rule) {
 			check.Rule = limit.unqueued(check.Rule)
 		}
 		penalized = penalized || check.Rule.Penalized()
-		if !check.Shadow {
-			most = min(most, check.Rule.Burst)
+		switch {
+		case check.Shadow:
+		case check.Or:
+			room = max(room, check.Rule.Burst)
+		default:
+			most, room = min(most, room), check.Rule.Burst
 		}
 	}
-	return most, penalized, queued
+	return min(most, room), penalized, queued
 }
 
 // fitting asks the store how many units fit, at least 1 and at most ask, without charging. If the
@@ -191,8 +196,12 @@ func (l *Limiter) fitting(ctx context.Context, c *call, ask int64) int64 {
 		case c.checks[i].Shadow:
 		case r.Blocked:
 			fits = 0
-		default:
-			fits = min(fits, r.Remaining)
+		case !c.checks[i].Or:
+			room := r.Remaining
+			for k := i + 1; k < len(c.checks) && c.checks[k].Or; k++ {
+				room = max(room, c.results[k].Remaining)
+			}
+			fits = min(fits, room)
 		}
 	}
 	return max(fits, 1)
@@ -207,8 +216,12 @@ func fitting(results []LimitResult) (fits int64, current bool) {
 		case r.Shadow:
 		case r.Blocked:
 			fits = 0
-		default:
-			fits, current = min(fits, r.Remaining), current && !r.Cached
+		case !r.Or:
+			room := r.Remaining
+			for k := i + 1; k < len(results) && results[k].Or; k++ {
+				room = max(room, results[k].Remaining)
+			}
+			fits, current = min(fits, room), current && !r.Cached
 		}
 	}
 	return fits, current
@@ -217,7 +230,7 @@ func fitting(results []LimitResult) (fits int64, current bool) {
 // untilOneMore returns how long until one more unit fits under all enforced limits, after a charge.
 func untilOneMore(results []LimitResult) (wait time.Duration) {
 	for i := range results {
-		if r := &results[i]; !r.Shadow && r.Remaining == 0 {
+		if r := &results[i]; r.Enforced() && r.Remaining == 0 {
 			wait = max(wait, r.Window)
 		}
 	}

@@ -14,6 +14,15 @@ import (
 
 // newLimiter is New for all kinds of limiters.
 func newLimiter(config Config, how making) (_ *Limiter, err error) {
+	if how.Catalog && hasChoice(config.Limits) {
+		return nil, errors.New("weblimit: a catalog has no choices: its entries say which limits are alternatives")
+	}
+	if config.Limits, err = flattenChoices(config.Limits); err != nil {
+		return nil, err
+	}
+	if config.Fallback.Limits, err = flattenChoices(config.Fallback.Limits); err != nil {
+		return nil, &store.ConfigError{Path: "Config.Fallback", Err: err}
+	}
 	if how.Keyless {
 		if config.Limits, err = guardingAll(config.Limits); err != nil {
 			return nil, err
@@ -106,7 +115,9 @@ func (l *Limiter) prepareAll(config *Config) error {
 		if err := from.suitsStore(config.Store); err != nil {
 			return err
 		}
-		l.limits[i].leaseOn(config.Store.Registry())
+		if err := l.limits[i].leaseOn(config.Store.Registry(), l.limits[:i]); err != nil {
+			return err
+		}
 		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow, Regions: from.regions, Conceal: l.limits[i].conceal()}
 		if names[all[i].Rule.Name] {
 			return store.AtLimit(all[i].Rule.Name, errors.New("two limits of one limiter have this name; give each its own with Named"))
@@ -171,7 +182,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
 	to.upToBurst, to.least = from.upToBurst, from.least()
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
-	to.regions = from.regions
+	to.regions, to.choice = from.regions, from.inChoice
 	to.variants, to.keepFree = new(variants), from.keepFree
 	to.advice = l.advisor.Add(from.facts(to.key))
 	if from.scale != nil {
@@ -181,6 +192,9 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		to.warnAt = calendarLevels
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
+	if to.isFree(to.cost) {
+		to.cost = 1
+	}
 	to.shows = from.costBy != nil || from.tiers != nil || from.keepFree != nil || len(from.when) > 0
 	to.plain = !to.shows && to.scaling == nil && !to.upToBurst
 	l.needAll(from.name, to)

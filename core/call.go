@@ -47,8 +47,9 @@ type refusal struct {
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 func (c *call) add(l *limit, rule *Rule, key []byte, cost int64) {
+	or := l.choice > 0 && len(c.limits) > 0 && c.limits[len(c.limits)-1].choice == l.choice
 	c.limits = append(c.limits, l)
-	c.checks = append(c.checks, Check{Key: key, Rule: rule, Cost: cost, Shadow: l.shadow})
+	c.checks = append(c.checks, Check{Key: key, Rule: rule, Cost: cost, Shadow: l.shadow, Or: or})
 	c.results = append(c.results, Result{})
 }
 
@@ -215,6 +216,9 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 		}
 		if cost > rule.Burst && !l.upToBurst && reading.Repeated() == "" {
 			l.advice.NeverFits(cost, rule.Burst)
+		}
+		if l.isFree(cost) {
+			cost = 1
 		}
 	}
 	if l.shows && reading.Repeated() != "" {

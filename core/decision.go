@@ -83,6 +83,7 @@ type LimitResult struct {
 	Rule *Rule // the limit's name and numbers; for reading
 	Result
 	Shadow    bool    // judged, and not enforced
+	Or        bool    // an alternative to the limit of the result before: see First
 	Soft      bool    // charged, and more is used than the soft limit
 	Reason    Reason  // why the limit denies without asking the store, such as ReasonMissingKey; else ReasonUndecided
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
@@ -163,7 +164,7 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 	results := d.Results()
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
-		r.Rule, r.Result, r.Shadow, r.Reason = check.Rule, c.results[i], check.Shadow, ReasonUndecided
+		r.Rule, r.Result, r.Shadow, r.Or, r.Reason = check.Rule, c.results[i], check.Shadow, check.Or, ReasonUndecided
 		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r, c.asker)
 	}
 	for i, refused := range c.refused {
@@ -184,6 +185,7 @@ func (d *Decision) conclude() {
 			r.Soft = r.Charged && r.used() > r.Rule.Soft
 		}
 		switch {
+		case r.PassedOver:
 		case r.Shadow:
 			shadowed = shadowed || !r.Allowed
 		case r.Allowed:

@@ -105,7 +105,7 @@ func (d *Decision) rateLimit(room *seam.HeaderRoom) string {
 func (d *Decision) appendRateLimit(dst []byte) []byte {
 	results := d.Results()
 	for i := range results {
-		if r := &results[i]; !r.Shadow {
+		if r := &results[i]; r.Enforced() {
 			dst = r.appendRateLimit(separate(dst))
 		}
 	}
@@ -120,7 +120,7 @@ func (d *Decision) policies() string {
 	all := buf[:0]
 	for i, results := 0, d.Results(); i < len(results); i++ {
 		rule := results[i].Rule
-		if results[i].Shadow {
+		if !results[i].Enforced() {
 			continue
 		}
 		if enforced == nil {
@@ -157,7 +157,7 @@ func (d *Decision) outagePolicies(declared string) string {
 func (d *Decision) keeps(own, old string) bool {
 	name := nameOf(own)
 	for i, results := 0, d.Results(); i < len(results); i++ {
-		if r := &results[i]; !r.Allowed && !r.Shadow && r.Rule.Name == strings.Trim(name, `"`) {
+		if r := &results[i]; !r.Allowed && r.Enforced() && r.Rule.Name == strings.Trim(name, `"`) {
 			return false
 		}
 	}

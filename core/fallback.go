@@ -59,7 +59,9 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		}
 		switch {
 		case from.Store != nil:
-			to.leaseOn(from.Store.Registry())
+			if err := to.leaseOn(from.Store.Registry(), f.limits[:i]); err != nil {
+				return &store.ConfigError{Path: "Config.Fallback", Err: err}
+			}
 		case to.regions != store.Regions{}:
 			return &store.ConfigError{Path: "Config.Fallback", Err: store.AtLimit(to.rule.Name, errNoRegions)}
 		}

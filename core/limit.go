@@ -34,6 +34,8 @@ import (
 //   - trials and failures: [Limit.Shadow], [Limit.OnOutage]
 //   - several regions: [Limit.Regions], [Limit.Overdraft]
 //
+// [First] makes a choice of several limits, of which one pays.
+//
 // Each decorator is for once: a second By, Cost or RefundOn is an error, since the first would do
 // nothing. Only Named renames, When and Unless add up, and Jitter, FromFirstUse and Shadow may be repeated. So
 // derive limits from one that has not yet what they differ in.
@@ -68,6 +70,9 @@ type Limit struct {
 	upToBurst bool // an estimate above the burst takes the burst
 
 	suits func(Store) error // asked for the limiter's store; nil if any will do
+
+	choice   []Limit // of which one pays, if this is First's; else nil
+	inChoice int     // the number of the choice that the limit is in, from 1; 0 for none
 }
 
 // numbers are a limit's numbers for the store, and which of them were set by a

@@ -66,6 +66,7 @@ type limit struct {
 	regions   store.Regions
 	leased    bool // regions lease its units
 	shadow    bool
+	choice    int           // the number of the choice that the limit is in; 0 for none
 	warnAt    []float64     // in rising order
 	wait      time.Duration // at most, for a turn
 	slow      slowDown

@@ -63,7 +63,7 @@ func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte
 	dst, language = d.appendDetail(dst, acceptLanguage)
 	opening, room := `,"violated-policies":[`, maxField
 	for _, r := range d.Results() {
-		if r.Allowed || r.Shadow {
+		if r.Allowed || !r.Enforced() {
 			continue
 		}
 		if room -= len(r.Rule.Name) + len(`"",`); room < 0 {

@@ -82,7 +82,7 @@ func (d *Decision) calendarResult() *LimitResult {
 	var near *LimitResult
 	for i := range results {
 		r := &results[i]
-		if r.Shadow || r.Rule.Algorithm != store.Calendar {
+		if !r.Enforced() || r.Rule.Algorithm != store.Calendar {
 			continue
 		}
 		if near == nil || near.Allowed && !r.Allowed || near.Allowed == r.Allowed && r.Remaining < near.Remaining {

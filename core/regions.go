@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -63,12 +64,20 @@ func (l *Limit) validateRegions() error {
 	return nil
 }
 
-// leaseOn notes whether the limit is leased on a store.
-func (l *limit) leaseOn(on *store.Registry) {
+// leaseOn notes whether the limit is leased on a store. before are the limits before it.
+func (l *limit) leaseOn(on *store.Registry, before []limit) error {
 	l.leased = l.regions.Mode == Leased && on.InRegions()
 	if l.leased && l.tiers != nil {
 		l.tiers.leased = true
 	}
+	switch n := len(before); {
+	case l.choice == 0 || !on.InRegions():
+	case l.leased:
+		return store.AtLimit(l.rule.Name, errors.New("a limit in First can't be leased to regions, since one call decides which one pays: choose InEachRegion or AtHome for all limits in it"))
+	case n > 0 && before[n-1].choice == l.choice && before[n-1].regions.Mode != l.regions.Mode:
+		return store.AtLimit(l.rule.Name, errors.New("all limits in First are decided in one place: choose one of the modes of Regions for all of them"))
+	}
+	return nil
 }
 
 // regionsOn returns how a limiter's own limit counts on the store of Config.Fallback: as on its own store, or if that

@@ -20,7 +20,7 @@ func (l Limit) Soft(n int64) Limit {
 func (d *Decision) OverSoft() bool {
 	results := d.Results()
 	for i := range results {
-		if results[i].Soft && !results[i].Shadow {
+		if results[i].Soft && results[i].Enforced() {
 			return d.Allowed
 		}
 	}

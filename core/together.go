@@ -269,6 +269,9 @@ func (c *call) merge(from *limit, check *Check) (at int, err error) {
 		if other.Rule.ID() != check.Rule.ID() || !bytes.Equal(other.Key, check.Key) {
 			continue
 		}
+		if from.choice > 0 || c.limits[i].choice > 0 {
+			return 0, fmt.Errorf("the limit %q of First is asked twice for one key, and each request may be charged to another limit: decide these separately", check.Rule.Name)
+		}
 		if *other.Rule != *check.Rule || other.Shadow != check.Shadow || !bytes.Equal(other.Once, check.Once) {
 			return 0, fmt.Errorf("the limit %q is asked twice for one key, with different numbers or operations: decide these separately", check.Rule.Name)
 		}
@@ -323,7 +326,7 @@ func (t *together) distribute(ctx context.Context, peek bool) {
 		q.Decision.sumUp(ctx, c)
 		for k := range c.results {
 			r := &q.Decision.Results()[k]
-			if delay := max(r.Turn, c.limits[k].slow.delay(r)); !r.Shadow {
+			if delay := max(r.Turn, c.limits[k].slow.delay(r)); r.Enforced() {
 				q.Delay = max(q.Delay, delay)
 			}
 		}

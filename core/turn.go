@@ -104,7 +104,7 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 	results = results[:len(c.limits)] // the rest are limits in shadow mode
 	if d.Allowed {
 		for i := range results {
-			if results[i].Shadow {
+			if !results[i].Enforced() {
 				continue
 			}
 			if delay := max(results[i].Turn, c.limits[i].slow.delay(&results[i])); delay > 0 {
@@ -118,7 +118,7 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 	}
 	for i := range results {
 		r := &results[i]
-		if r.Allowed || r.Shadow {
+		if r.Allowed || !r.Enforced() {
 			continue
 		}
 		if r.Blocked {

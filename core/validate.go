@@ -13,6 +13,9 @@ import (
 // the limit and says what is wrong with it. Limiters call it; your own code needs it
 // only to talk to a store directly, or to check a limit before it is used.
 func (l Limit) Rule() (Rule, error) {
+	if l.choice != nil {
+		return Rule{}, errors.New("weblimit: First is a choice of limits, and has no rule of its own")
+	}
 	if err := l.validate(); err != nil {
 		return Rule{}, store.AtLimit(l.name, err)
 	}

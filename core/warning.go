@@ -189,7 +189,7 @@ func (d *Decision) warning() *LimitResult {
 	results := d.Results()
 	for i := range results {
 		r := &results[i]
-		if r.Shadow || r.WarnLevel == 0 && !r.Soft {
+		if !r.Enforced() || r.WarnLevel == 0 && !r.Soft {
 			continue
 		}
 		if highest == nil || r.Soft && !highest.Soft || r.Soft == highest.Soft && r.WarnLevel > highest.WarnLevel {
@@ -204,7 +204,7 @@ func (d *Decision) warning() *LimitResult {
 func (d *Decision) WarnLevel() float64 {
 	level := 0.0
 	for _, r := range d.Results() {
-		if !r.Shadow {
+		if r.Enforced() {
 			level = max(level, r.WarnLevel)
 		}
 	}

@@ -171,7 +171,7 @@ func detail(d *core.Decision, acceptLanguage string) (text, language string) {
 func quotaFailure(d *core.Decision, description string) *errdetails.QuotaFailure {
 	failure := &errdetails.QuotaFailure{}
 	for _, r := range d.Results() {
-		if r.Allowed || r.Shadow {
+		if r.Allowed || !r.Enforced() {
 			continue
 		}
 		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{

@@ -30,6 +30,8 @@ type document struct {
 type policy struct {
 	name   string
 	limits []core.Limit
+	parts  map[string]part      // its limits by name, before choices are made of some
+	order  []string             // their names
 	apply  []func(*core.Config) // what it sets beside its limits
 	bypass []keyfuncs.Condition
 	byPeer bool // see Status.ByPeer
@@ -108,9 +110,10 @@ type declared struct {
 // scope is a builder within one policy.
 type scope struct {
 	*builder
-	ip     *node  // client_ip, or nil
-	secret []byte // key_secret, or nil
-	byPeer bool   // a key is ip, and nothing says how it is found
+	ip     *node           // client_ip, or nil
+	secret []byte          // key_secret, or nil
+	byPeer bool            // a key is ip, and nothing says how it is found
+	chosen map[string]bool // the names of limits in choices, which say together what becomes of them in shadow mode and in outages
 }
 
 // secretsTimeout bounds how long the files of all secrets of a file take together: one can be a mount that hangs.
@@ -175,7 +178,7 @@ func (p *policy) check(at *node, d *document, scratch core.Store, found *problem
 
 // policy makes a policy of a node. Defaults fill in what it does not say.
 func (b *builder) policy(name, n, defaults *node) *policy {
-	p := &policy{name: name.text}
+	p := &policy{name: name.text, parts: make(map[string]part)}
 	setting := func(name string) *node {
 		of := n.get(name)
 		if of == nil {
@@ -194,6 +197,7 @@ func (b *builder) policy(name, n, defaults *node) *policy {
 	}
 	s.settings(p, setting)
 	shadow := setting("shadow").isTrue()
+	s.chosen = namesIn(n.get("choices")) // not before: limits of a fallback can have the same names
 	s.limits(p, n.get("limits"), nil, shadow)
 	if groups := n.get("groups"); groups != nil {
 		for _, g := range groups.fields {
@@ -204,8 +208,9 @@ func (b *builder) policy(name, n, defaults *node) *policy {
 			s.limits(p, g.value.get("limits"), &when, shadow || g.value.get("shadow").isTrue())
 		}
 	}
+	p.limits = s.choose(p, n.get("choices"))
 	p.byPeer = s.byPeer
-	if len(p.limits) == 0 && !n.bad {
+	if len(p.parts) == 0 && !n.bad {
 		b.add(name, "a policy needs limits, or groups with limits")
 	}
 	return p
@@ -219,10 +224,14 @@ func (s *scope) limits(p *policy, n *node, group *keyfuncs.Condition, shadow boo
 	for _, m := range n.fields {
 		if m.key.bad || m.value.bad {
 			s.partsOf(m.value)
+			p.parts[m.key.text] = part{bad: true}
 			continue
 		}
 		l := s.limit(m.key.text, m.value, group, shadow)
-		p.limits = append(p.limits, l)
+		if _, twice := p.parts[m.key.text]; !twice {
+			p.order = append(p.order, m.key.text)
+			p.parts[m.key.text] = part{limit: l, node: m.value, shadow: shadow || m.value.get("shadow").isTrue()}
+		}
 		s.compare(p, m.key, m.value, l)
 	}
 }

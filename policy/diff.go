@@ -126,6 +126,9 @@ func (d *document) view(name string) *view {
 			v.order = append(v.order, m.key.text)
 		}
 	}
+	if of := n.get("choices"); of != nil {
+		v.settings["choices"] = of.inline()
+	}
 	add(n.get("limits"), "", shadow)
 	if groups := n.get("groups"); groups != nil {
 		for _, g := range groups.fields {
@@ -156,7 +159,7 @@ func (n *node) inline() string {
 
 // since returns what has changed since a view of the same policy.
 func (v *view) since(before *view) (all []Change) {
-	for _, f := range settings {
+	for _, f := range slices.Concat(settings, []field{choicesField}) {
 		a, b := before.settings[f.name], v.settings[f.name]
 		if a != b {
 			all = append(all, Change{v.name, "", f.name + ": " + fromTo(a, b) + inSettings[f.name]})

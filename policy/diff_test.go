@@ -28,6 +28,10 @@ func TestDiff(t *testing.T) {
 		file := func(limit string) string { return "policies: {p: {limits: {a: {" + limit + "}}}}" }
 		check.Equal(t, tt.name, differences(t, file(tt.before), file(tt.after)), tt.want)
 	}
+	choices := func(of string) string {
+		return "policies: {p: {limits: {a: {limit: 1/s, by: ip}, b: {limit: 2/s, by: ip}}" + of + "}}"
+	}
+	check.Equal(t, "a choice", differences(t, choices(""), choices(", choices: [[a, b]]")), "p: choices: (not set) → [[a, b]]")
 	const before = "defaults: {shadow: true}\npolicies: {p: {limits: {a: {limit: 1/s, by: ip}}}, old: {limits: {b: {limit: 1/s, by: ip}}}}"
 	const after = "defaults: {timeout: 1s}\npolicies: {p: {limits: {a: {limit: 1/s, by: ip}}}, new: {limits: {c: {limit: 1/s, by: ip}}}}"
 	const want = `old: the policy is gone

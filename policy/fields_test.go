@@ -78,6 +78,7 @@ var fieldCases = []fieldCase{
 	{fields: "policy.max_waiting_per_key", file: "policies: {p: {max_waiting_per_key: «1|3», limits: {a: {limit: concurrent 1 wait 1m, by: everyone}}}}", run: waiters},
 	{fields: "policy.silence", file: "policies: {p: {silence: [WL013«|, WL015»], limits: {a: {limit: 2/hour, by: ip, cost_by: items}}}}", run: advice},
 	{fields: "policy.shadow", file: with("shadow: «false|true»"), ask: twice},
+	{fields: "policy.choices", file: "policies: {p: {limits: {a: {limit: 1/hour, by: ip}, b: {limit: 9/hour, by: ip}}«|, choices: [[a, b]]»}}", ask: twice},
 	{fields: "policy.groups group.limits", file: "policies: {p: {limits: {a: {limit: 9/hour, by: ip}}«|, groups: {g: {when: {methods: [GET]}, limits: {b: {limit: 1/hour, by: ip}}}}»}}", ask: "method=GET ip=192.0.2.1; method=GET ip=192.0.2.1"},
 	{fields: "group.when", file: "policies: {p: {groups: {g: {when: {methods: [«POST|GET»]}, limits: {b: {limit: 1/hour, by: everyone}}}}}}", ask: "method=GET; method=GET"},
 	{fields: "group.shadow", file: "policies: {p: {groups: {g: {shadow: «false|true», when: {methods: [GET]}, limits: {b: {limit: 1/hour, by: everyone}}}}}}", ask: "method=GET; method=GET"},

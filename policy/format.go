@@ -213,6 +213,7 @@ var policyObject = &object{
 	fields: append([]field{
 		{name: "description", of: longText, doc: "For readers of the file."},
 		{name: "limits", of: limits, doc: "The limits by their names. All of them are decided together: all are charged, or none is."},
+		choicesField,
 		{name: "groups", of: &named{of: groupObject, name: limitName, most: store.MaxChecks}, doc: "Further limits, for some of the requests."},
 	}, settings...),
 }

@@ -19,9 +19,12 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 		return l
 	}
 	l = s.applies(l.Named(name).By(s.key(n.get("by"))), n, group)
+	if outage := n.get("on_outage"); outage != nil && !s.chosen[name] {
+		l = l.OnOutage(core.OutageAction(slices.Index(outages, outage.text)))
+	}
 	l = s.cost(l, n)
 	l = regions(s.use(l, n), n)
-	if shadow || n.get("shadow").isTrue() {
+	if !s.chosen[name] && (shadow || n.get("shadow").isTrue()) {
 		l = l.Shadow()
 	}
 	if _, err := l.Rule(); err != nil {
@@ -46,9 +49,6 @@ func (s *scope) applies(l core.Limit, n *node, group *keyfuncs.Condition) core.L
 	}
 	if missing := n.get("on_missing_key"); missing != nil {
 		l = l.OnMissingKey(core.MissingKey(slices.Index(missingKeys, missing.text)))
-	}
-	if outage := n.get("on_outage"); outage != nil {
-		l = l.OnOutage(core.OutageAction(slices.Index(outages, outage.text)))
 	}
 	return l
 }

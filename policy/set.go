@@ -169,7 +169,7 @@ func (s *Status) decides(d *document) {
 	s.Policies, s.Limits, s.ByPeer = len(d.policies), 0, nil
 	for _, name := range d.names {
 		p := d.policies[name]
-		s.Limits += len(p.limits)
+		s.Limits += len(p.parts)
 		if p.byPeer {
 			s.ByPeer = append(s.ByPeer, name)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/core/store/books"
+	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/quota/internal/accounts"
 )
 
@@ -141,11 +142,11 @@ func (s *bookStore) Take(ctx context.Context, checks []store.Check, results []st
 func (c *call) count(results []store.Result) {
 	allowed := true
 	for i := range c.checks {
-		allowed = allowed && (results[i].Allowed || c.checks[i].Shadow)
+		allowed = allowed && (results[i].Allowed || c.checks[i].Shadow || results[i].PassedOver)
 	}
 	for i, t := range c.twins {
 		switch {
-		case t == nil || c.checks[i].Cost == 0:
+		case t == nil || c.checks[i].Cost == 0 || results[i].PassedOver:
 		case allowed && results[i].Allowed:
 			t.Kept.Granted.Add(c.checks[i].Cost)
 		case !results[i].Allowed && !c.checks[i].Shadow:
@@ -161,7 +162,7 @@ func (c *call) missing(results []store.Result) (n int, denied bool) {
 		switch {
 		case c.checks[i].Cost > 0 && c.unknown(i, results):
 			n++
-		case !results[i].Allowed && !c.checks[i].Shadow:
+		case !results[i].Allowed && !c.checks[i].Shadow && !results[i].PassedOver:
 			denied = true
 		}
 	}
@@ -172,12 +173,12 @@ func (c *call) missing(results []store.Result) (n int, denied bool) {
 // limit denies it: then the ledger need not be asked, and has no account for each key that
 // somebody makes up. It returns false if the call is to be made again.
 func (s *bookStore) takeOthers(ctx context.Context, c *call, results []store.Result) (denied bool, err error) {
-	c.collect(func(i int) bool { return !c.unknown(i, results) }, results)
+	c.collect(func(i int) bool { return !c.anyUnknownIn(i, results) }, results)
 	if err := s.Store.Take(ctx, c.again, c.results); err != nil {
 		return true, err
 	}
 	for i := range c.again {
-		denied = denied || !c.results[i].Allowed && !c.again[i].Shadow
+		denied = denied || !c.results[i].Allowed && !c.again[i].Shadow && !c.results[i].PassedOver
 	}
 	if !denied { // it fits now
 		// It was charged, so this must not end with the request.
@@ -187,6 +188,7 @@ func (s *bookStore) takeOthers(ctx context.Context, c *call, results []store.Res
 	}
 	c.spread(results)
 	c.assume(results)
+	counting.PassOver(c.checks, results)
 	s.note(c, results)
 	return true, nil
 }
@@ -202,12 +204,27 @@ func (c *call) assume(results []store.Result) {
 	}
 }
 
+// anyUnknownIn reports whether the store does not know the account of check i or of one of its alternatives.
+func (c *call) anyUnknownIn(i int, results []store.Result) bool {
+	for i > 0 && c.checks[i].Or {
+		i--
+	}
+	for k := i; k < counting.EndOfChoice(c.checks, i); k++ {
+		if c.unknown(k, results) {
+			return true
+		}
+	}
+	return false
+}
+
 // collect sets again, results and index to the checks that f selects.
 func (c *call) collect(f func(i int) bool, results []store.Result) int {
 	c.again, c.results, c.index = c.again[:0], c.results[:0], c.index[:0]
 	for i := range c.checks {
 		if f(i) {
-			c.again, c.results, c.index = append(c.again, c.checks[i]), append(c.results, results[i]), append(c.index, i)
+			check := c.checks[i]
+			check.Or = check.Or && len(c.index) > 0 && c.index[len(c.index)-1] == i-1
+			c.again, c.results, c.index = append(c.again, check), append(c.results, results[i]), append(c.index, i)
 		}
 	}
 	return len(c.again)
@@ -247,14 +264,18 @@ func (c *call) anyUnknown(results []store.Result) bool {
 // look sets the results of checks without cost whose accounts the store did not know. The
 // other checks of the call are charged, so an error must not undo the answer.
 func (s *bookStore) look(ctx context.Context, c *call, results []store.Result) {
+	if !c.anyUnknown(results) {
+		return
+	}
 	for n := 0; c.anyUnknown(results); n++ {
 		c.collect(func(i int) bool { return c.unknown(i, results) }, results)
 		if s.restore(ctx, c, results, n) != nil || s.Store.Peek(ctx, c.again, c.results) != nil {
 			c.assume(results)
-			return
+			break
 		}
 		c.spread(results)
 	}
+	counting.PassOver(c.checks, results)
 }
 
 // spread sets results to those of the checks that were asked for again.

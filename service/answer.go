@@ -153,6 +153,12 @@ func appendResult(dst []byte, r *core.LimitResult, estimate bool) []byte {
 	if r.Shadow {
 		dst = appendBool(dst, "shadow", true)
 	}
+	if r.Or {
+		dst = appendBool(dst, "or", true)
+	}
+	if r.PassedOver {
+		dst = appendBool(dst, "passed_over", true)
+	}
 	if !r.Allowed {
 		dst = appendString(dst, "reason", r.DenialReason().String())
 	}

@@ -139,7 +139,7 @@ func readDecision(d core.Decision) answer {
 		a.retryAfter = a.wait.String()
 	}
 	for _, r := range d.Results() {
-		if r.Shadow {
+		if !r.Enforced() {
 			continue
 		}
 		a.policies = append(a.policies, r.Rule.Name)

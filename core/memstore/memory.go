@@ -111,12 +111,12 @@ func (m *Store) time(s *shard, now int64) int64 {
 	return now
 }
 
-// Take implements [store.Store]. Its only errors are those of [counting.ValidChecks].
+// Take implements [store.Store]. Its only errors are those of [counting.ValidChecks] and [counting.ValidChoices].
 func (m *Store) Take(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.decide(checks, results, true)
 }
 
-// Peek implements [store.Store]. Its only errors are those of [counting.ValidChecks].
+// Peek implements [store.Store]. Its only errors are those of [counting.ValidChecks] and [counting.ValidChoices].
 func (m *Store) Peek(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.decide(checks, results, false)
 }
@@ -127,9 +127,12 @@ func (m *Store) decide(checks []store.Check, results []store.Result, take bool) 
 	}
 	switch {
 	case len(checks) == 0:
-	case len(checks) == 1 && checks[0].Once == nil && checks[0].Account == nil && !checks[0].Rule.Penalized():
+	case len(checks) == 1 && checks[0].Once == nil && !checks[0].Or && checks[0].Account == nil && !checks[0].Rule.Penalized():
 		m.decideOne(checks[0].Rule, checks[0].Key, checks[0].Cost, &results[0], take)
 	default:
+		if err := counting.ValidChoices(checks); err != nil {
+			return err
+		}
 		m.decideAll(checks, results, take)
 	}
 	return nil

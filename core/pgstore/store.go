@@ -105,12 +105,12 @@ var (
 
 // Take implements [store.Store].
 func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
-	return s.answer(ctx, take, checks, results)
+	return s.answerChoices(ctx, take, checks, results)
 }
 
 // Peek implements [store.Store].
 func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
-	return s.answer(ctx, peek, checks, results)
+	return s.answerChoices(ctx, peek, checks, results)
 }
 
 // Charge implements [store.Store].
@@ -165,6 +165,14 @@ func (s *Store) inParts(ctx context.Context, op operation, checks []store.Check)
 		}
 	}
 	return nil
+}
+
+// answerChoices is answer for operations that read Check.Or.
+func (s *Store) answerChoices(ctx context.Context, op operation, checks []store.Check, results []store.Result) error {
+	if err := counting.ValidChoices(checks); err != nil {
+		return err
+	}
+	return s.answer(ctx, op, checks, results)
 }
 
 // answer does an operation that has results.

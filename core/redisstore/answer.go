@@ -27,6 +27,10 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 		return nil
 	}
 	j.bars, j.reply = j.CutBars(j.reply)
+	if counting.AnyChoice(checks) && j.Op <= peek {
+		j.readChoices(checks, results)
+		return nil
+	}
 	if j.penalized {
 		j.readPenalized(checks, results)
 		return nil
@@ -57,6 +61,7 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 			continue
 		}
 		j.result(a, &checks[i], granted, j.bars.For(at), &results[i])
+		j.soften(a, &checks[i], &results[i])
 	}
 	return nil
 }
@@ -80,36 +85,38 @@ func (j *job) readWhole(granted bool, checks []store.Check, results []store.Resu
 // since it is not mergeable. A penalty that is a block denies the check it belongs to.
 func (j *job) readPenalized(checks []store.Check, results []store.Result) {
 	granted := 1
-	before := 0
 	for i, a := range j.answers(checks) {
-		of := i
-		if i < 0 {
-			of = ^i
+		if of := i.request(); !checks[of].Shadow || i.check >= 0 && j.isUnknown(a, &checks[of]) {
+			granted = min(granted, j.fits(a, &checks[of], i.at))
 		}
-		if !checks[of].Shadow || i >= 0 && j.isUnknown(a, &checks[i]) {
-			granted = min(granted, j.fits(a, &checks[of], before))
-		}
-		before += len(a)
 	}
 	if j.judgeOnly {
 		granted = 0
 	}
 	j.granted = j.Op == take && granted > 0
 	for i, a := range j.answers(checks) {
-		if i >= 0 {
-			j.result(a, &checks[i], granted, j.blockedFor(checks, i), &results[i])
+		if n := i.check; n >= 0 {
+			j.result(a, &checks[n], granted, j.blockedFor(checks, n), &results[n])
+			j.soften(a, &checks[n], &results[n])
 		}
 	}
 }
 
-// answers yields the script's answer to each check i, and to its penalty as ^i. It
-// leaves out holds.
-func (j *job) answers(checks []store.Check) func(yield func(i int, a script.Answer) bool) {
-	return func(yield func(int, script.Answer) bool) {
+// answered says what an answer is to: check number check of the request, or the penalty of ^check. at is where the answer
+// begins in the reply.
+type answered struct{ check, at int }
+
+// request returns the number of the check, or of the one that the penalty guards.
+func (i answered) request() int { return max(i.check, ^i.check) }
+
+// answers yields the script's answers to checks and penalties. It leaves out holds.
+func (j *job) answers(checks []store.Check) func(yield func(i answered, a script.Answer) bool) {
+	return func(yield func(answered, script.Answer) bool) {
 		var a script.Answer
 		left := j.reply
 		for _, i := range j.Checks {
-			if a, left = j.Cut(left, i, checks); i != script.Hold && !yield(i, a) {
+			at := len(j.reply) - len(left)
+			if a, left = j.Cut(left, i, checks); i != script.Hold && !yield(answered{i, at}, a) {
 				return
 			}
 		}
@@ -251,7 +258,11 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	}
 	reading.Tell(check)
 	reading.Answer(rule, cost, result)
-	if !result.Allowed && j.isTentative(a, check) {
+}
+
+// soften shortens the waits of a check that was denied tentatively.
+func (j *job) soften(a script.Answer, check *store.Check, result *store.Result) {
+	if j.Op <= peek && !result.Allowed && j.isTentative(a, check) {
 		retrySoon(result)
 	}
 }

@@ -118,6 +118,9 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 			results[k] = afterTime(&e.results[k], passed)
 			(&counting.Reading{}).Tell(&checks[k]) // the denial is of an earlier state
 		}
+		if counting.AnyChoice(checks) {
+			counting.PassOver(checks, results[:len(checks)])
+		}
 		if !isDenied(checks, results) {
 			clear(results)
 			return l, false
@@ -196,7 +199,7 @@ func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Resul
 		if results[i].Unknown {
 			return false
 		}
-		if !results[i].Allowed && !checks[i].Shadow && checks[i].Rule.Algorithm != store.Concurrency {
+		if !results[i].Allowed && !checks[i].Shadow && !results[i].PassedOver && !hasSlots(checks, i) {
 			certain = max(certain, int64(results[i].RetryAfter))
 			if results[i].RetryAfter == 0 { // waiting does not help
 				certain = d.age
@@ -228,6 +231,15 @@ func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Resul
 	}
 }
 
+// hasSlots reports whether a check or one of its alternatives is of a concurrency limit: then a slot that becomes free ends the
+// denial.
+func hasSlots(checks []store.Check, i int) bool {
+	for i > 0 && checks[i].Or {
+		i--
+	}
+	return slices.ContainsFunc(checks[i:counting.EndOfChoice(checks, i)], func(c store.Check) bool { return c.Rule.Algorithm == store.Concurrency })
+}
+
 // placeFor returns where a denial can go, or nil: the place of an older denial of the
 // request, or one that nobody needs. A denial in use keeps its place for one age after
 // it has expired, since its client is likely to be denied again. So a flood of keys
@@ -256,6 +268,9 @@ func (d *denialCache) fingerprint(checks []store.Check) fingerprint {
 		shadow := uint64(0)
 		if c.Shadow {
 			shadow = 1
+		}
+		if c.Or {
+			shadow += 2
 		}
 		for _, n := range [...]uint64{
 			uint64(len(c.Key)), c.Rule.ID(), uint64(c.Rule.Algorithm), uint64(ints.Tick), uint64(ints.Unit),

@@ -62,7 +62,11 @@ func (s *Store) jobsWith(js []*job, op operation, slot int, checks []store.Check
 			j.addMark(i, &checks[i], charged)
 		}
 	}
-	for i := range checks {
+	for i, end := 0, 0; i < len(checks); i = end {
+		end = i + 1
+		if op == take {
+			end = counting.EndOfChoice(checks, i)
+		}
 		charged := int64(0)
 		if ofCharges {
 			if !results[i].Charged || op == renew && checks[i].Rule.Algorithm != store.Concurrency {
@@ -70,20 +74,23 @@ func (s *Store) jobsWith(js []*job, op operation, slot int, checks []store.Check
 			}
 			charged = at(&checks[i], &results[i])
 		}
-		if now == 0 && onCalendar(checks[i].Rule) {
+		if now == 0 && slices.ContainsFunc(checks[i:end], onCalendar) {
 			now = s.serverClock.now()
 		}
 		var j *job
 		js, j = s.jobFor(js, op, slot, &checks[i])
-		j.Clock = now
-		j.add(i, &checks[i], charged)
+		if j.Clock = now; end > i+1 {
+			j.addChoice(i, checks[i:end])
+		} else {
+			j.add(i, &checks[i], charged)
+		}
 	}
 	return js
 }
 
-// onCalendar reports whether the script must be told the rule's current window.
-func onCalendar(rule *store.Rule) bool {
-	return rule.Algorithm == store.Calendar || rule.Algorithm == store.Ledger
+// onCalendar reports whether the script must be told the current window of the check's rule.
+func onCalendar(c store.Check) bool {
+	return c.Rule.Algorithm == store.Calendar || c.Rule.Algorithm == store.Ledger
 }
 
 // jobFor returns the job of a check's slot: one of js, or a new one that it appends.

@@ -44,6 +44,7 @@ type job struct {
 	hash       uint64 // of all that is asked; 0 unless mergeable
 	mergeable  bool   // equal jobs can be sent as one
 	penalized  bool   // penalties among the checks decide with them
+	choices    bool   // some checks have alternatives
 	judgeOnly  bool   // a take that charges nothing, whatever fits; see judge
 	leavesHold bool   // a take that leaves holds beside its charges; see hold
 	canLead    bool   // the owner waits for this job alone, so it can run a batch meanwhile
@@ -99,7 +100,7 @@ func newJob(op operation, slot int) *job {
 	j := jobs.Get().(*job)
 	j.Begin(op)
 	j.slot, j.canLead, j.mergeable, j.hash = slot, true, op == take || op == peek, 0
-	j.penalized, j.judgeOnly, j.leavesHold = false, false, false
+	j.penalized, j.choices, j.judgeOnly, j.leavesHold = false, false, false, false
 	j.logLengths, j.logEntries, j.lateEnds = nil, 0, 0
 	j.granted, j.denial = false, denial{}
 	return j
@@ -139,11 +140,26 @@ func (j *job) add(index int, check *store.Check, charged int64) {
 	j.Add(index, check, charged)
 	// The reading of a log does not tell what the next equal job would see.
 	j.mergeable = j.mergeable && check.Rule.Algorithm != store.SlidingLog
-	if j.logLengths != nil && counting.IsLog(check.Rule.Algorithm) {
-		j.logEntries += j.logLengths.longest(check.Rule)
-	}
+	j.countEntries(check.Rule)
 	if check.Rule.Penalized() {
 		j.addPenalty(index, check)
+	}
+}
+
+// countEntries adds the entries of a log that the script has to read.
+func (j *job) countEntries(rule *store.Rule) {
+	if j.logLengths != nil && counting.IsLog(rule.Algorithm) {
+		j.logEntries += j.logLengths.longest(rule)
+	}
+}
+
+// addChoice adds a check of a take with its alternatives, which have no penalties: checks of the request from number
+// index on.
+func (j *job) addChoice(index int, checks []store.Check) {
+	j.AddChoice(index, checks)
+	j.choices, j.mergeable = true, false // which one is charged depends on the equal jobs before this one
+	for i := range checks {
+		j.countEntries(checks[i].Rule)
 	}
 }
 

@@ -22,7 +22,7 @@ type recentDenials [1024]atomic.Int64
 // note adds the keys of the checks that did not fit.
 func (r *recentDenials) note(checks []store.Check, results []store.Result) {
 	for i := range checks {
-		if !results[i].Allowed && !checks[i].Shadow && !results[i].Unknown {
+		if !results[i].Allowed && !checks[i].Shadow && !results[i].Unknown && !results[i].PassedOver {
 			r.entry(&checks[i]).Store(monotonic() + int64(recentDenialAge))
 		}
 	}

@@ -70,8 +70,11 @@ func newMultiSlot(js []*job, checks []store.Check) *multiSlot {
 		for _, i := range j.Checks {
 			if i >= 0 { // no penalty
 				m.which = append(m.which, i)
-				m.checks = append(m.checks, checks[i])
 			}
+		}
+		slices.Sort(m.which[from:]) // as the request has them: alternatives follow each other
+		for _, i := range m.which[from:] {
+			m.checks = append(m.checks, checks[i])
 		}
 		to := len(m.which)
 		m.groups = append(m.groups, slotGroup{slot: j.slot, checks: m.checks[from:to:to], results: m.results[from:to:to]})

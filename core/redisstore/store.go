@@ -113,7 +113,14 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.
 		return err
 	}
 	clear(results) // a slot that does not answer must not look charged
-	if s.prefetched != nil {
+	if err := counting.ValidChoices(checks); err != nil {
+		return err
+	}
+	choices := counting.AnyChoice(checks)
+	switch {
+	case choices && s.spansSlots(checks):
+		return s.takeInTurn(ctx, checks, results)
+	case s.prefetched != nil && !choices: // what a slice holds can't tell which alternative pays
 		return s.prefetched.Take(ctx, checks, results)
 	}
 	return s.decide(ctx, checks, results)
@@ -175,7 +182,7 @@ func (s *Store) attempt(ctx context.Context, checks []store.Check, results []sto
 // isDenied reports whether an enforced check did not fit.
 func isDenied(checks []store.Check, results []store.Result) bool {
 	for i := range results {
-		if !results[i].Allowed && !checks[i].Shadow {
+		if !results[i].Allowed && !checks[i].Shadow && !results[i].PassedOver {
 			return true
 		}
 	}
@@ -184,7 +191,14 @@ func isDenied(checks []store.Check, results []store.Result) bool {
 
 // Peek implements [store.Store].
 func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
-	return s.runEach(ctx, peek, checks, results)
+	if err := counting.ValidChoices(checks); err != nil {
+		return err
+	}
+	err := s.runEach(ctx, peek, checks, results)
+	if err == nil && counting.AnyChoice(checks) {
+		counting.PassOver(checks, results) // by all slots
+	}
+	return err
 }
 
 // Charge implements [store.Store].

@@ -28,7 +28,7 @@ type Store interface {
 	// Take decides checks together: it charges all of them, or none. A shadow check that
 	// does not fit is not charged, and does not keep the others from being charged. A
 	// check with cost 0 always fits and charges nothing. So does a check whose operation
-	// was charged before: see Check.Once.
+	// was charged before: see Check.Once. Of a check and its alternatives, see Check.Or, it charges the first that fits.
 	//
 	// A denial by a rule with a [Block] counts towards a block. While a key is blocked, by that or by hand,
 	// no check of it with a cost above 0 fits, not even one whose operation was charged.
@@ -106,6 +106,13 @@ type Check struct {
 	Cost   int64  // units, 0 or more
 	Shadow bool   // decided, but never enforced
 
+	// Or makes the check an alternative to the one before it, which can be one itself. Take charges the first
+	// of them that fits, and none of the others: see Result.PassedOver. If none fits, the call is denied. A repeat (see
+	// Once) stays with the check that was charged. A block of one of them, by hand, denies
+	// all. Only Take and Peek read Or. All alternatives are in shadow mode or none, none has a penalty, and one without a check
+	// before it is an error. Defaults to false.
+	Or bool
+
 	// Once is the key of an operation that is charged once within Rule.Once. The next
 	// Rule.Repeats checks with the same Key, Rule and Once are allowed and charge nothing.
 	// The check after them is charged again. A check counts as a repeat only if its call
@@ -146,11 +153,17 @@ type Account struct {
 // counted no denial and remembered no operation. Charge and Refund have left out this check, and
 // Refund has set Unknown in its result and left the rest as it was.
 type Result struct {
-	Allowed   bool  // the check fits its own limit
-	Charged   bool  // the cost was charged: every enforced check of the call fitted
-	Blocked   bool  // not Allowed because of a [Block], which may have begun with this check
-	Repeated  bool  // Allowed and not Charged, because the operation was charged before
-	Cached    bool  // repeats an earlier denial that is still valid; the server was not asked
+	Allowed  bool // the check fits its own limit
+	Charged  bool // the cost was charged: every enforced check of the call fitted
+	Blocked  bool // not Allowed because of a [Block], which may have begun with this check
+	Repeated bool // Allowed and not Charged, because the operation was charged before
+	Cached   bool // repeats an earlier denial that is still valid; the server was not asked
+
+	// PassedOver says that the check is one of several alternatives (see Check.Or), and another one of them answers for all: the
+	// one that was charged, or would be. If none fits, it is the one to be waited for the shortest time. The rest of the result is what the check would
+	// have said by itself.
+	PassedOver bool
+
 	Unknown   bool  // the check is a [Ledger] whose account the store does not know, or not for sure; see below
 	Remaining int64 // units left, from 0 to Rule.Burst
 

@@ -61,9 +61,10 @@ const (
 	resultAllowed = iota
 	resultDenied
 	resultWouldBeDenied
+	resultPassedOver
 )
 
-var resultNames = [...]string{resultAllowed: "allowed", resultDenied: "denied", resultWouldBeDenied: "would_be_denied"}
+var resultNames = [...]string{resultAllowed: "allowed", resultDenied: "denied", resultWouldBeDenied: "would_be_denied", resultPassedOver: "passed_over"}
 
 // What is settled.
 const (
@@ -247,6 +248,8 @@ func (l *limitSeries) decisionOf(at *routeSeries, slot int) *decisionSeries {
 func (l *limitSeries) said(at *routeSeries, r *core.LimitResult) {
 	result := resultAllowed
 	switch {
+	case r.PassedOver:
+		result = resultPassedOver
 	case r.Allowed:
 		if r.Charged && nearPart*r.Remaining < r.Rule.Burst {
 			l.near.Inc()

@@ -80,6 +80,9 @@ func (t *Tracker) Decided(_ context.Context, o *core.Observation) {
 	now := tick(t.clock.Load())
 	results, version := o.Decision.Results(), o.Decision.Version()
 	for i := range results {
+		if results[i].PassedOver {
+			continue // another limit of its choice was charged, or would be: this one has neither allowed nor denied anything
+		}
 		d := decision{LimitResult: &results[i], key: o.Key(i), cost: o.Cost(i), local: o.Decision.Reason == core.ReasonOutageLocal, version: version}
 		l := state.limit(d.Rule.ID(), d.Rule.Name)
 		if l == nil {

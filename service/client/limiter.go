@@ -270,9 +270,9 @@ func (c *Client) verdict(a *Answer) (compose.Verdict, error) {
 		if err != nil {
 			return v, c.failure(store.ClassUnknown, err)
 		}
-		*to = core.LimitResult{Rule: rule, Shadow: of.Shadow, WarnLevel: of.Warning}
+		*to = core.LimitResult{Rule: rule, Shadow: of.Shadow, Or: of.Or, WarnLevel: of.Warning}
 		to.Result = core.Result{
-			Allowed: of.Allowed, Charged: of.Charged, Blocked: of.Blocked, Repeated: of.Repeated, Remaining: of.Remaining,
+			Allowed: of.Allowed, Charged: of.Charged, Blocked: of.Blocked, Repeated: of.Repeated, PassedOver: of.PassedOver, Remaining: of.Remaining,
 			RetryAfter: millis(of.RetryAfterMS), Window: millis(of.EffectiveWindowMS), ResetAfter: millis(of.ResetMS), At: cmp.Or(of.AtUS, now),
 		}
 		switch r := reasons[of.Reason]; r {

@@ -60,6 +60,8 @@ type LimitResult struct {
 	Allowed           bool    `json:"allowed"`
 	Charged           bool    `json:"charged"`
 	Shadow            bool    `json:"shadow,omitempty"`
+	Or                bool    `json:"or,omitempty"`          // an alternative to the limit before: core.First
+	PassedOver        bool    `json:"passed_over,omitempty"` // another one of them was charged, or would be
 	Reason            string  `json:"reason,omitempty"`
 	Algorithm         string  `json:"algorithm"`
 	Quota             int64   `json:"quota"`

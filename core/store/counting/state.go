@@ -34,6 +34,7 @@ type State struct {
 	reading                   Reading
 	fits, converted, repeated bool
 	exceeds                   bool  // the bucket is foreign and stays as it is: see Bucket.exceeds
+	passedOver                bool  // another alternative is charged, or none is: see pick
 	stale                     int64 // the position of a stale account while its bucket is set aside
 }
 
@@ -41,7 +42,7 @@ type State struct {
 // [store.Store] if take is set, as Peek otherwise. states[i] is the state of checks[i]. Call
 // [Answer] for the results; by then the store may have released its lock.
 func Decide(now int64, checks []store.Check, states []State, take bool) {
-	granted, unknown := true, false
+	granted, unknown, choices := true, false, false
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.unchanged()
@@ -66,7 +67,14 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 			s.read(c.Rule, now, c.Cost)
 			s.reading.Blocked = blocked
 		}
+		if c.Or || i+1 < len(checks) && checks[i+1].Or {
+			choices = true
+			continue
+		}
 		granted = granted && (s.fits || c.Shadow)
+	}
+	if choices && !pickAll(checks, states) {
+		granted = false
 	}
 	if !take {
 		return
@@ -74,7 +82,7 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 	granted = granted && !unknown // even in shadow mode: the call is made again
 	for i := range states {
 		c, s := &checks[i], &states[i]
-		s.Commit(c.Rule, c.Cost, now, granted && s.fits)
+		s.Commit(c.Rule, c.Cost, now, granted && s.fits && !s.passedOver)
 		if !s.fits && c.Rule.Penalized() && !unknown {
 			s.strike(c, now)
 		}
@@ -84,7 +92,7 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 		switch {
 		case s.reading.Charged:
 			s.Mark, s.MarkChanged = Mark{At: now, Expires: now + c.Rule.Once.Microseconds()}, true
-		case granted && s.fits && s.repeated:
+		case granted && s.fits && s.repeated && !s.passedOver:
 			s.Mark.Repeats++
 			s.MarkChanged = true
 		}
@@ -97,8 +105,11 @@ func Answer(checks []store.Check, states []State, results []store.Result) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.reading.Answer(c.Rule, s.cost(c), &results[i])
-		results[i].Repeated = s.repeated && results[i].Allowed // a block denies repeats too
+		results[i].Repeated = s.repeated && results[i].Allowed && !s.passedOver // a block denies repeats too
 		s.reading.Tell(c)
+	}
+	if AnyChoice(checks) {
+		PassOver(checks, results)
 	}
 }
 
@@ -314,7 +325,7 @@ func UnblockKeys(checks []store.Check, states []State) {
 
 func (s *State) unchanged() {
 	s.BucketChanged, s.ManualChanged, s.PenaltyChanged, s.MarkChanged = false, false, false, false
-	s.exceeds = false
+	s.exceeds, s.passedOver = false, false
 }
 
 func (s *State) open(c *store.Check, now int64) {

@@ -391,7 +391,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 	opened := make([]*modelBucket, len(checks))
 	checks = slices.Clone(checks)
 	repeated, free := make([]bool, len(checks)), make([]bool, len(checks))
-	blocked := make([]int64, len(checks))
+	blocked, all := make([]int64, len(checks)), make([]judged, len(checks))
 	for i, c := range checks {
 		if charge && c.Cost > 0 {
 			m.bringBack(&c, now)
@@ -409,14 +409,14 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		if converted && charge {
 			m.store(&c, opened[i].clone())
 		}
-		if (blocked[i] > 0 || !opened[i].fits(now/modelTick(c.Rule), c.Cost)) && !c.Shadow {
-			granted = false
-		}
+		all[i] = judged{fits: blocked[i] == 0 && opened[i].fits(now/modelTick(c.Rule), c.Cost), blocked: blocked[i] > 0, repeated: repeated[i]}
 	}
+	pays, denied := paying(checks, all)
+	granted = granted && !denied
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
 		fits := opened[i].fits(now/modelTick(c.Rule), c.Cost)
-		charged := granted && fits && blocked[i] == 0
+		charged := granted && pays[i]
 		if charged {
 			opened[i].charge(now, c.Cost)
 			if repeated[i] && !free[i] {
@@ -433,7 +433,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		}
 		opened[i].tell(&c)
 		results[i] = opened[i].answer(now, c.Cost, charged && !repeated[i], string(c.Key))
-		results[i].Repeated = repeated[i]
+		results[i].Repeated = repeated[i] && (pays[i] || !isAlternative(checks, i))
 		results[i].At = opened[i].chargedAt(now, results[i].Charged)
 		if charge && !fits && blocked[i] == 0 && !unknown {
 			blocked[i] = m.strike(&c, now)
@@ -442,6 +442,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 			results[i] = answerBlocked(results[i], blocked[i], c.Cost <= c.Rule.Burst)
 		}
 	}
+	passOver(checks, results)
 	return results
 }
 

@@ -203,7 +203,19 @@ func (s *sequence) checks() []core.Check {
 		}
 		checks = append(checks, check)
 	}
+	s.choose(checks)
 	return fresh(checks)
+}
+
+// choose makes some of the checks alternatives. Where keys are apart, those of one key: others are asked in turn.
+func (s *sequence) choose(checks []core.Check) {
+	for i := 1; i < len(checks); i++ {
+		c, before := &checks[i], &checks[i-1]
+		if c.Rule.Penalized() || before.Rule.Penalized() || s.apart && !bytes.Equal(c.Key, before.Key) || s.rand.IntN(3) > 0 {
+			continue
+		}
+		c.Or, c.Shadow = true, before.Shadow
+	}
 }
 
 // operate gives most checks of a limit with OncePer an operation.
@@ -222,7 +234,7 @@ func (s *sequence) decide(take bool) {
 		ask, verb = s.Take, "take"
 	}
 	for _, c := range checks {
-		s.log("%s %s %s (%s) cost %d shadow %v once %q", verb, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow, c.Once)
+		s.log("%s %s %s (%s) cost %d shadow %v or %v once %q", verb, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow, c.Or, c.Once)
 	}
 	if err := ask(context.Background(), checks, got); err != nil {
 		s.Fatalf("%s: %v\n%s", verb, err, s.trace)
@@ -257,7 +269,7 @@ func (s *sequence) decideTogether() {
 		checks = slices.DeleteFunc(checks, func(c core.Check) bool { return !bytes.Equal(c.Key, checks[0].Key) })
 	}
 	for _, c := range checks {
-		s.log("%d times at once: take %s %s (%s) cost %d shadow %v once %q", callers, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow, c.Once)
+		s.log("%d times at once: take %s %s (%s) cost %d shadow %v or %v once %q", callers, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow, c.Or, c.Once)
 	}
 	got := make([][]answer, callers)
 	errs := make([]error, callers)

@@ -196,6 +196,9 @@ func show(r core.Result) string {
 	if r.Unknown {
 		blocked += "unknown "
 	}
+	if r.PassedOver {
+		blocked += "passed over "
+	}
 	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v turn=%v window=%v reset=%v}",
 		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Turn, r.Window, r.ResetAfter)
 }

@@ -19,7 +19,7 @@ const maxCost = 1 << 52
 
 // appendCheck writes a check as lua/header.lua describes it. mark is the number of its
 // mark's key, or 0. now decides which calendar windows are sent. from belongs to a restoration.
-func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, now int64, from *counting.Restoration) []byte {
+func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, of alternative, now int64, from *counting.Restoration) []byte {
 	ints, cost := check.Rule.Integers, min(check.Cost, maxCost)
 	if check.Rule.Algorithm == store.TokenBucket {
 		if op <= Peek && cost > check.Rule.Burst { // never fits, even if the queue has room for it
@@ -56,6 +56,9 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	if mark > 0 {
 		algorithm |= 1 << 6
 	}
+	if of.choice > 0 {
+		algorithm |= isAlternative
+	}
 	dst = append(dst, algorithm)
 	for _, n := range [...]int64{tick, per, ints.Capacity, cost, offset} {
 		dst = appendNumber(dst, n)
@@ -74,6 +77,9 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	}
 	if lower {
 		dst = appendNumber(dst, ints.Whole)
+	}
+	if of.choice > 0 {
+		dst = append(dst, of.choice, of.place)
 	}
 	return dst
 }

@@ -27,6 +27,8 @@ type Group struct {
 	value  int      // of a plain take, once it is sealed: the length of a value that holds just its records; else 0
 	tags   [][]byte // client keys, until Seal
 	marks  []mark   // until Seal
+
+	choices uint8 // how many choices have been added
 }
 
 // place is where a check stands in a group.
@@ -45,7 +47,7 @@ const (
 // Begin empties the group and sets its operation.
 func (g *Group) Begin(op Op) {
 	g.Forget()
-	g.Op, g.Clock, g.Notice, g.asked, g.answer, g.value = op, 0, 0, 0, 0, 0
+	g.Op, g.Clock, g.Notice, g.asked, g.answer, g.value, g.choices = op, 0, 0, 0, 0, 0, 0
 	g.Checks, g.places, g.ends = g.Checks[:0], g.places[:0], g.ends[:0]
 	g.data = append(g.data[:0], byte(op), 0, 0)
 }
@@ -60,15 +62,19 @@ func (g *Group) Forget() {
 // Add adds check number index of the request, after its mark if it has one. In a refund or
 // renewal, charged is when the check was charged.
 func (g *Group) Add(index int, check *store.Check, charged int64) {
+	g.add(index, check, charged, alternative{})
+}
+
+func (g *Group) add(index int, check *store.Check, charged int64, of alternative) {
 	p, n := g.next(check.Key, check.Rule.ID())
-	g.data = appendCheck(g.data, g.Op, check, charged, g.markOf(index), g.Clock, nil)
+	g.data = appendCheck(g.data, g.Op, check, charged, g.markOf(index), of, g.Clock, nil)
 	g.insert(p, n, index, check.Rule.Algorithm)
 }
 
 // AddRestoration adds the restoration of the account of check number index of the request.
 func (g *Group) AddRestoration(index int, check *store.Check, from *counting.Restoration) {
 	p, n := g.next(check.Key, check.Rule.ID())
-	g.data = appendCheck(g.data, g.Op, check, 0, 0, g.Clock, from)
+	g.data = appendCheck(g.data, g.Op, check, 0, 0, alternative{}, g.Clock, from)
 	g.insert(p, n, index, check.Rule.Algorithm)
 }
 

@@ -42,6 +42,7 @@ local value, last                 -- of the key at work
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
+local choice, place               -- the number of the check's choice, or nil, and its place in that
 local generation, expect, restored -- of an account that is restored
 local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
@@ -77,6 +78,7 @@ repeat
   local pending                   -- by the number of the key, if there are several: see grant.group
   local repeated                  -- by the number of a mark's key: until when the operation is a repeat, or false
   local k, built, held, dirty, converted
+  local picked, lowest            -- by the number of a choice: see choice; nil without any
   bars = nil
   local missed                    -- whether the key has a denial that may be repeated: see notice
 
@@ -92,7 +94,8 @@ repeat
   -- ends, exceeded are those whose cost did not fit; exceeded.unknown says that none counts.
   local blocks, exceeded
   if penalties then blocks, exceeded = {}, {} end
-  for pass = done and 3 or (penalties or times > 1 and total > 1) and 1 or 2, 2 do
+  local pass = done and 3 or (penalties or times > 1 and total > 1) and 1 or 2
+  while pass < 3 do
     local most = grant
     local askAt = 5               -- where the next check begins in ask
     orderAt = start
@@ -211,6 +214,10 @@ repeat
     end
     if failure then break end
     asked = total == 1 and ask
+    pass = pass + 1
+    if lowest then
+      --> choice.pick
+    end
   end
 
   --> grant.group

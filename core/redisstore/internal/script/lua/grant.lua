@@ -3,7 +3,7 @@
 -- check   after the algorithm's piece has decided a check
 --         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free, bar, cost,
 --                 foreign, foreignEnds, spared, sparedFor,
---                 mark, shadow, operation, penalties, pass
+--                 mark, shadow, operation, penalties, pass; and what choice.check reads
 --         sets:   grant, answer, exceeded; built, last, dirty, missed
 -- group   after all checks of a group: decides what its keys hold
 --         reads:  failure, grant; of each key value, held, built, last, dirty, converted, missed
@@ -41,7 +41,11 @@ if penalties and algorithm ~= PENALTY then
   -- A denied group charges nothing, but it may have a denial to count.
   if grant == 0 or fits == 0 then ends = nil end
 end
-if fits < grant and not shadow then grant = fits end
+if choice then
+  --> choice.check
+elseif fits < grant and not shadow then
+  grant = fits
+end
 if mark and operation == TAKE and (fits == 0 or free) then
   pending[mark][6] = false        -- not dirty: the mark stays as it is
 end

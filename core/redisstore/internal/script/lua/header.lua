@@ -30,7 +30,8 @@
 --                       5 calendar window, 6 penalty, 7 mark of an operation that is charged once,
 --                       8 concurrency, 9 ledger, 10 block by hand; plus 128 if the check is in shadow mode: judged, not
 --                       enforced; plus 64 if it is charged only if its operation has no mark; plus
---                       32 if the capacity is that of the lower class of requests
+--                       32 if the capacity is that of the lower class of requests; plus 16 if it is
+--                       one of several alternatives
 --          tick         number: microseconds; calendar, ledger: when the current window began by the
 --                       client's clock, in microseconds since the epoch
 --          per          number: token bucket: debt drained in a tick; calendar, ledger: when that
@@ -54,6 +55,8 @@
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
 --                       determines how records are stored; without it, full is the capacity
+--          choice       (1) only after "plus 16": the number of the choice in the group, from 1, and (1) the
+--                       check's place in it, from 0. The group is of one request
 --          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
 --          in the places of tick to offset: how many denials begin a block, how long they count, how
 --          long the first block lasts, how many times longer the next one lasts, and the longest

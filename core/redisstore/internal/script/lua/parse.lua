@@ -2,7 +2,7 @@
 --
 -- Reads:  ask, askAt, operation
 -- Sets:   askAt; algorithm, tick, per, capacity, cost, offset, head,
---         shadow, full, mark, charged, generation, expect, restored, farthest; by algorithm reads and writes, or
+--         shadow, full, mark, choice, place, charged, generation, expect, restored, farthest; by algorithm reads and writes, or
 --         guarded
 
 --# parse
@@ -21,6 +21,10 @@ end
 if algorithm > 31 then
   algorithm = algorithm - 32
   full, askAt = unpack('<d', ask, askAt)
+end
+choice = nil
+if algorithm > 15 then
+  --> choice.parse
 end
 if algorithm == TOKENBUCKET then
   --> tokenbucket.format

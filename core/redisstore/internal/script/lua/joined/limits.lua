@@ -28,7 +28,8 @@
 --                       5 calendar window, 6 penalty, 7 mark of an operation that is charged once,
 --                       8 concurrency, 9 ledger, 10 block by hand; plus 128 if the check is in shadow mode: judged, not
 --                       enforced; plus 64 if it is charged only if its operation has no mark; plus
---                       32 if the capacity is that of the lower class of requests
+--                       32 if the capacity is that of the lower class of requests; plus 16 if it is
+--                       one of several alternatives
 --          tick         number: microseconds; calendar, ledger: when the current window began by the
 --                       client's clock, in microseconds since the epoch
 --          per          number: token bucket: debt drained in a tick; calendar, ledger: when that
@@ -52,6 +53,8 @@
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
 --                       determines how records are stored; without it, full is the capacity
+--          choice       (1) only after "plus 16": the number of the choice in the group, from 1, and (1) the
+--                       check's place in it, from 0. The group is of one request
 --          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
 --          in the places of tick to offset: how many denials begin a block, how long they count, how
 --          long the first block lasts, how many times longer the next one lasts, and the longest
@@ -175,6 +178,7 @@ local value, last                 -- of the key at work
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
+local choice, place               -- the number of the check's choice, or nil, and its place in that
 local generation, expect, restored -- of an account that is restored
 local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
@@ -210,6 +214,7 @@ repeat
   local pending                   -- by the number of the key, if there are several: see grant.group
   local repeated                  -- by the number of a mark's key: until when the operation is a repeat, or false
   local k, built, held, dirty, converted
+  local picked, lowest            -- by the number of a choice: see choice; nil without any
   bars = nil
   local missed                    -- whether the key has a denial that may be repeated: see notice
 
@@ -273,7 +278,8 @@ repeat
   -- ends, exceeded are those whose cost did not fit; exceeded.unknown says that none counts.
   local blocks, exceeded
   if penalties then blocks, exceeded = {}, {} end
-  for pass = done and 3 or (penalties or times > 1 and total > 1) and 1 or 2, 2 do
+  local pass = done and 3 or (penalties or times > 1 and total > 1) and 1 or 2
+  while pass < 3 do
     local most = grant
     local askAt = 5               -- where the next check begins in ask
     orderAt = start
@@ -333,6 +339,12 @@ repeat
           if algorithm > 31 then
             algorithm = algorithm - 32
             full, askAt = unpack('<d', ask, askAt)
+          end
+          choice = nil
+          if algorithm > 15 then
+            --> choice.parse
+            choice, place, askAt = byte(ask, askAt), byte(ask, askAt + 1), askAt + 2
+            algorithm = algorithm - 16
           end
           if algorithm == TOKENBUCKET then
             --> tokenbucket.format
@@ -1224,7 +1236,19 @@ repeat
           -- A denied group charges nothing, but it may have a denial to count.
           if grant == 0 or fits == 0 then ends = nil end
         end
-        if fits < grant and not shadow then grant = fits end
+        if choice then
+          --> choice.check
+          local number = shadow and -choice or choice
+          local rank = bar and -1 or fits == 0 and 512 or fits == 2 and place or 256 + place
+          lowest = lowest or {}
+          if rank < (lowest[number] or 512) then lowest[number] = rank else lowest[number] = lowest[number] or 512 end
+          if rank ~= (picked and picked[number] or 256) then
+            ends = nil
+            if mark and operation == TAKE then pending[mark][6] = false end -- the mark stays as it is
+          end
+        elseif fits < grant and not shadow then
+          grant = fits
+        end
         if mark and operation == TAKE and (fits == 0 or free) then
           pending[mark][6] = false        -- not dirty: the mark stays as it is
         end
@@ -1307,6 +1331,26 @@ repeat
     end
     if failure then break end
     asked = total == 1 and ask
+    pass = pass + 1
+    if lowest then
+      --> choice.pick
+      local again = false
+      for number, rank in pairs(lowest) do
+        if number > 0 and (rank < 0 or rank == 512) then grant = 0 end
+        if rank ~= (picked and picked[number] or 256) then
+          picked, again = picked or {}, true
+          picked[number] = rank
+        end
+      end
+      if grant > 0 then
+        missed = nil                    -- what did not fit has denied nothing: see notice
+        if keys > 1 then
+          for key = 1, keys do pending[key][8] = nil end
+        end
+        if again and pass == 3 and operation == TAKE then pass = 2 end
+      end
+      lowest = nil
+    end
   end
 
   --> grant.group
