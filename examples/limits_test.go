@@ -396,3 +396,29 @@ func TestDocumentedBursts(t *testing.T) {
 		check.Equal(t, text, h.Get("Ratelimit-Policy")+", "+h.Get("X-Ratelimit-Limit"), want)
 	}
 }
+
+func docsBudgets(agreed keyfuncs.Condition) []core.Limit {
+	tenant := keyfuncs.Tenant("tenant")
+	plan := core.PerMonth(100_000, time.UTC).By(tenant).Named("plan")
+	credits := core.PerMonth(20_000, time.UTC).By(tenant).Named("credits")
+	overage := core.PerMonth(1_000_000, time.UTC).By(tenant).Named("overage").When(agreed)
+	limits := []core.Limit{
+		core.PerSecond(50).By(tenant).Named("rate"),
+		core.Concurrent(20).By(tenant).Named("running"),
+		core.First(plan, credits, overage),
+	}
+	return limits
+}
+
+// The limits of docs/bill/budgets.md: the plan pays, and those who have not agreed to overage have two budgets.
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	agreed := keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("overage") == "yes" })
+	limiter := core.ForLimits(core.NewMemory(), docsBudgets(agreed))
+	for overage, alternatives := range map[string]int{"yes": 3, "no": 2} {
+		d := limiter.Allow(keyfuncs.Values{"tenant": "acme", "overage": overage}.WithContext(t.Context()))
+		check.Slices(t, "paid by", d.PaidBy(), []string{"rate", "running", "plan"})
+		check.Equal(t, "limits asked", len(d.Results()), 2+alternatives)
+		d.Settle(core.Outcome{})
+	}
+}

@@ -7,7 +7,9 @@ package redisstore
 
 import (
 	"context"
+	"hash/maphash"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
@@ -92,6 +94,9 @@ func (j *job) pick(checks []store.Check, all []found) bool {
 	switch {
 	case paying >= 0 && !blocked:
 		all[paying].passedOver = false
+		if j.Op == take && j.payers != nil {
+			j.payers.note(checks, paying)
+		}
 		return true
 	case checks[0].Shadow:
 	case tentative && !blocked:
@@ -100,6 +105,29 @@ func (j *job) pick(checks []store.Check, all []found) bool {
 		j.final = true
 	}
 	return false
+}
+
+// payers holds which of a choice was charged the last time, by a hash of its first check. Choices whose hashes collide share
+// an entry, and then the script has more to do.
+type payers [4096]atomic.Uint32
+
+// of returns which of the checks was charged the last time. A nil p knows nothing.
+func (p *payers) of(checks []store.Check) uint8 {
+	if p == nil {
+		return 0
+	}
+	return uint8(min(p.entry(checks).Load(), uint32(len(checks)-1)))
+}
+
+// note notes which of the checks is charged.
+func (p *payers) note(checks []store.Check, paying int) {
+	if e := p.entry(checks); e.Load() != uint32(paying) { // a read is cheaper than a write that all processors see
+		e.Store(uint32(paying))
+	}
+}
+
+func (p *payers) entry(checks []store.Check) *atomic.Uint32 {
+	return &p[(maphash.Bytes(hashSeed, checks[0].Key)^checks[0].Rule.ID())%uint64(len(p))]
 }
 
 // isAlternative reports whether checks[i] has alternatives.

@@ -102,7 +102,7 @@ func (s *Store) jobFor(js []*job, op operation, slot int, check *store.Check) ([
 	if at < 0 {
 		at = len(js)
 		js = append(js, newJob(op, slot))
-		js[at].logLengths = &s.logLengths
+		js[at].payers, js[at].logLengths = &s.payers, &s.logLengths
 	}
 	return js, js[at]
 }

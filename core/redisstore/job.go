@@ -50,6 +50,7 @@ type job struct {
 	canLead    bool   // the owner waits for this job alone, so it can run a batch meanwhile
 	asking     bool   // the slot is moving to this node: send ASKING first
 
+	payers     *payers     // of the store
 	logLengths *logLengths // of the store
 	logEntries int         // how many entries of logs the script has to read, by estimate
 
@@ -101,7 +102,7 @@ func newJob(op operation, slot int) *job {
 	j.Begin(op)
 	j.slot, j.canLead, j.mergeable, j.hash = slot, true, op == take || op == peek, 0
 	j.penalized, j.choices, j.judgeOnly, j.leavesHold = false, false, false, false
-	j.logLengths, j.logEntries, j.lateEnds = nil, 0, 0
+	j.payers, j.logLengths, j.logEntries, j.lateEnds = nil, nil, 0, 0
 	j.granted, j.denial = false, denial{}
 	return j
 }
@@ -156,7 +157,7 @@ func (j *job) countEntries(rule *store.Rule) {
 // addChoice adds a check of a take with its alternatives, which have no penalties: checks of the request from number
 // index on.
 func (j *job) addChoice(index int, checks []store.Check) {
-	j.AddChoice(index, checks)
+	j.AddChoice(index, checks, j.payers.of(checks))
 	j.choices, j.mergeable = true, false // which one is charged depends on the equal jobs before this one
 	for i := range checks {
 		j.countEntries(checks[i].Rule)

@@ -18,6 +18,8 @@ import (
 const (
 	scriptKeys     = 100_000
 	scriptPipeline = 64 // requests in a round trip
+
+	none = -1 // no limit is an alternative to others
 )
 
 // BenchmarkScript reports what a request costs within Redis, by its own account
@@ -72,7 +74,22 @@ func BenchmarkScript(b *testing.B) {
 		{"calendar window", scriptPipeline, []core.Limit{core.PerMonth(1_000_000, time.UTC)}},
 		{"concurrency", scriptPipeline, []core.Limit{core.Concurrent(20).Lease(time.Hour)}},
 	} {
-		b.Run(c.name, func(b *testing.B) { benchmarkScript(b, c.calls, c.limits) })
+		b.Run(c.name, func(b *testing.B) { benchmarkScript(b, c.calls, c.limits, none) })
+	}
+	windows := []core.Limit{core.PerMonth(1_000_000, time.UTC).Named("plan"), mixed[1], core.PerHour(1_000_000).FixedWindow().Named("overage")}
+	spent := []core.Limit{never.FixedWindow().Named("plan"), never.FixedWindow().Named("credits"), windows[2]}
+	for _, c := range []struct {
+		name   string
+		limits []core.Limit
+		payer  int // as the process remembers it
+	}{
+		{"3 windows of a key", windows, none},
+		{"3 windows of a key, the first pays", windows, 0},
+		{"3 windows of a key, the last pays", spent, 2},
+		{"3 windows of a key, the last pays for the first time", spent, 0},
+		{"3 buckets of a key, the first pays", buckets[:3], 0},
+	} {
+		b.Run(c.name, func(b *testing.B) { benchmarkScript(b, scriptPipeline, c.limits, c.payer) })
 	}
 }
 
@@ -133,10 +150,11 @@ return table.concat(answers)`
 func scriptKey(n int) string { return fmt.Sprint("u", n) }
 
 // benchmarkScript sends requests for random keys, in this many calls per round trip.
-func benchmarkScript(b *testing.B, calls int, limits []core.Limit) {
+func benchmarkScript(b *testing.B, calls int, limits []core.Limit, payer int) {
 	server := redistest.Start(b)
 	client := server.Client(b)
-	rules := make([]core.Rule, len(limits))
+	var paid payers
+	rules, checks := make([]core.Rule, len(limits)), make([]core.Check, len(limits))
 	for i, l := range limits {
 		rules[i] = mustRule(l)
 	}
@@ -145,7 +163,17 @@ func benchmarkScript(b *testing.B, calls int, limits []core.Limit) {
 		for i := range scriptPipeline {
 			p := newJob(take, i%calls) // calls are kept apart by their slots
 			for j := range rules {
-				p.add(j, &core.Check{Key: []byte(scriptKey(key(i))), Rule: &rules[j], Cost: 1}, 0)
+				checks[j] = core.Check{Key: []byte(scriptKey(key(i))), Rule: &rules[j], Cost: 1}
+			}
+			p.Clock = time.Now().UnixMicro()
+			if payer != none {
+				p.payers = &paid
+				paid.note(checks, payer)
+				p.addChoice(0, checks)
+			} else {
+				for j := range checks {
+					p.add(j, &checks[j], 0)
+				}
 			}
 			p.seal(DefaultPrefix)
 			f.jobs = append(f.jobs, p)

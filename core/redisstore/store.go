@@ -34,6 +34,7 @@ type Store struct {
 	prefetched *prefetch.Prefetcher // nil if nothing is prefetched
 
 	logLengths  logLengths
+	payers      payers
 	serverClock serverClock
 
 	// openBreakers counts the nodes whose breaker is open. It may count a node that a

@@ -63,7 +63,8 @@
 //
 // The share of denied requests is computed from decisions_total, where each request is counted
 // once. What a limit would deny if it were enforced is in limit_results_total: with the result
-// would_be_denied, which only limits in shadow mode have. Requests that a limit of
+// would_be_denied, which only limits in shadow mode have. The result passed_over is that of a limit in
+// [core.First] in whose place another one was charged, or would be. Requests that a limit of
 // [core.Limit.Penalty] blocks have the reason blocked; how many clients are blocked is not a
 // metric, since a store in Redis would have to be scanned for it.
 //

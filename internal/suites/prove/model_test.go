@@ -231,10 +231,12 @@ func (m *spec) decide(s *state, o *operation, t int64, results []result) {
 		}
 		stored[i], opened[i] = near, near.at(l, t)
 		fits[i] = opened[i].fits(l, t, c.Cost, true)
-		if (!fits[i] || c.Cost > 0 && opened[i].penalty.until > t) && !c.Shadow {
+		if (!fits[i] || c.Cost > 0 && opened[i].penalty.until > t) && !c.Shadow && !o.isAlternative(i) {
 			granted = false
 		}
 	}
+	payers, paid := o.payers(fits)
+	granted = granted && paid
 	for i := range o.Checks {
 		c, b := &o.Checks[i], opened[i]
 		l := &m.limits[c.Limit]
@@ -242,7 +244,7 @@ func (m *spec) decide(s *state, o *operation, t int64, results []result) {
 		if c.Cost > 0 {
 			blocked = max(b.penalty.until-t, 0)
 		}
-		charged := granted && fits[i] && blocked == 0
+		charged := granted && fits[i] && blocked == 0 && payers[i]
 		cell := &s.buckets[c.cell(len(m.limits))]
 		if charged {
 			b.charge(l, t, c.Cost)
@@ -260,6 +262,7 @@ func (m *spec) decide(s *state, o *operation, t int64, results []result) {
 			results[i] = results[i].blockedAnswer(l, blocked, c.Cost)
 		}
 	}
+	o.passOver(results)
 }
 
 func (m *spec) describe(s *state) string {

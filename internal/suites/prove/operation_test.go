@@ -28,6 +28,7 @@ type check struct {
 	Key, Limit int
 	Cost       int64 `json:",omitempty"`
 	Shadow     bool  `json:",omitempty"`
+	Or         bool  `json:",omitempty"` // an alternative to the check before
 }
 
 // cell returns the place of the check's bucket in a state.
@@ -39,6 +40,7 @@ type result struct {
 	Remaining                         int64 `json:",omitempty"`
 	RetryAfter, Window, ResetAfter    int64 `json:",omitempty"`
 	Turn                              int64 `json:",omitempty"`
+	PassedOver                        bool  `json:",omitempty"`
 	At                                int64
 
 	hint bool // of the model: waits are only hints
@@ -96,6 +98,9 @@ func (o *operation) describe(limits []limit) string {
 		fmt.Fprintf(&s, " k%d·%s×%d", c.Key, limits[c.Limit].Name, c.Cost)
 		if c.Shadow {
 			s.WriteString(" shadow")
+		}
+		if c.Or {
+			s.WriteString(" or")
 		}
 		if i < len(o.Before) {
 			fmt.Fprintf(&s, " of %d", o.Before[i].At)

@@ -31,6 +31,7 @@ type job struct {
 	Ahead    int64 // of the server's clock
 	Spread   bool  // keys are in slots of their own, and all requests are about all of them
 	Repeat   bool  // by a store that repeats denials
+	InRegion bool  `json:",omitempty"` // by the stores of a region; set by the runner
 	Backoff  int64 // how long a thread pauses after an error, in microseconds: its clients are told to come back later
 }
 
@@ -61,7 +62,7 @@ func (r *runner) run(j *job) error {
 			return fmt.Errorf("%v: %w", &j.Limits[i], err)
 		}
 	}
-	if r.place != nil {
+	if j.InRegion = r.place != nil; j.InRegion {
 		end, err := r.place.declare(rules, r.store, r.repeating)
 		if err != nil {
 			return err
@@ -226,10 +227,21 @@ func (t *thread) checks(k kind) (checks []check) {
 		}
 		if c.Cost = pick[int64](t.rand, 1, 1, 1, 1, 2, 3, l.holds(), l.holds()+1, 0); k == take || k == peek {
 			c.Shadow = t.rand.IntN(10) == 0
+			if before := len(checks) - 1; before >= 0 && t.isChoosable(c) && t.isChoosable(checks[before]) && t.rand.IntN(2) == 0 {
+				c.Or, c.Shadow = true, checks[before].Shadow
+			}
 		}
 		checks = append(checks, c)
 	}
 	return checks
+}
+
+// isChoosable reports whether a check can have alternatives. A limit with a penalty can't. Concurrency limits know no
+// certain wait, so nobody can say which of several denials ends first, and neither can a store that repeats denials. Regions
+// decide some limits at home, and keys in several slots are asked in turn.
+func (t *thread) isChoosable(c check) bool {
+	l := &t.Limits[c.Limit]
+	return l.After == 0 && l.Algorithm != concurrency && !t.Repeat && !t.Spread && !t.InRegion
 }
 
 // can reports whether an operation of a kind can have a check: only limits with a penalty have blocks.
@@ -241,7 +253,7 @@ func (t *thread) can(k kind, c check) bool {
 func (t *thread) do(o *operation, before []store.Result) {
 	checks := make([]store.Check, len(o.Checks))
 	for i, c := range o.Checks {
-		checks[i] = store.Check{Key: t.key(o.Client, c.Key), Rule: t.rules[c.Limit], Cost: c.Cost, Shadow: c.Shadow}
+		checks[i] = store.Check{Key: t.key(o.Client, c.Key), Rule: t.rules[c.Limit], Cost: c.Cost, Shadow: c.Shadow, Or: c.Or}
 	}
 	results := make([]store.Result, len(checks))
 	if before != nil {
@@ -334,7 +346,7 @@ func resultsOf(from []store.Result) []result {
 	to := make([]result, len(from))
 	for i, r := range from {
 		to[i] = result{
-			Allowed: r.Allowed, Charged: r.Charged, Blocked: r.Blocked, Cached: r.Cached, Remaining: r.Remaining, At: r.At,
+			Allowed: r.Allowed, Charged: r.Charged, Blocked: r.Blocked, Cached: r.Cached, PassedOver: r.PassedOver, Remaining: r.Remaining, At: r.At,
 			RetryAfter: r.RetryAfter.Microseconds(), Window: r.Window.Microseconds(), ResetAfter: r.ResetAfter.Microseconds(), Turn: r.Turn.Microseconds(),
 		}
 	}

@@ -45,21 +45,7 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 			offset = -1 // no window of the clock
 		}
 	}
-	algorithm := byte(check.Rule.Algorithm)
-	if check.Shadow {
-		algorithm |= 1 << 7
-	}
-	lower := ints.Whole != ints.Capacity
-	if lower {
-		algorithm |= 1 << 5
-	}
-	if mark > 0 {
-		algorithm |= 1 << 6
-	}
-	if of.choice > 0 {
-		algorithm |= isAlternative
-	}
-	dst = append(dst, algorithm)
+	dst = append(dst, algorithmOf(check, mark, of))
 	for _, n := range [...]int64{tick, per, ints.Capacity, cost, offset} {
 		dst = appendNumber(dst, n)
 	}
@@ -75,13 +61,31 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	if mark > 0 {
 		dst = append(dst, byte(mark))
 	}
-	if lower {
+	if ints.Whole != ints.Capacity {
 		dst = appendNumber(dst, ints.Whole)
 	}
 	if of.choice > 0 {
-		dst = append(dst, of.choice, of.place)
+		dst = append(dst, of.choice, of.place, of.guess)
 	}
 	return dst
+}
+
+// algorithmOf returns the check's algorithm with what is said beside it.
+func algorithmOf(check *store.Check, mark int, of alternative) byte {
+	algorithm := byte(check.Rule.Algorithm)
+	if check.Shadow {
+		algorithm |= 1 << 7
+	}
+	if check.Rule.Integers.Whole != check.Rule.Integers.Capacity {
+		algorithm |= 1 << 5
+	}
+	if mark > 0 {
+		algorithm |= 1 << 6
+	}
+	if of.choice > 0 {
+		algorithm |= isAlternative
+	}
+	return algorithm
 }
 
 // The head of a record has four bits for the algorithm: this does not compile if one is above 15.

@@ -42,7 +42,7 @@ local value, last                 -- of the key at work
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
-local choice, place               -- the number of the check's choice, or nil, and its place in that
+local choice, place, guess        -- the number of the check's choice, or nil, its place in that, and which place is to pay
 local generation, expect, restored -- of an account that is restored
 local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state

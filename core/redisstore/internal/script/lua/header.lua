@@ -55,8 +55,8 @@
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
 --                       determines how records are stored; without it, full is the capacity
---          choice       (1) only after "plus 16": the number of the choice in the group, from 1, and (1) the
---                       check's place in it, from 0. The group is of one request
+--          choice       (1) only after "plus 16": the number of the choice in the group, from 1, (1) the
+--                       check's place in it, from 0, and (1) the place that will likely pay. The group is of one request
 --          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
 --          in the places of tick to offset: how many denials begin a block, how long they count, how
 --          long the first block lasts, how many times longer the next one lasts, and the longest

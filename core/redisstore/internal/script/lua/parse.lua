@@ -2,7 +2,7 @@
 --
 -- Reads:  ask, askAt, operation
 -- Sets:   askAt; algorithm, tick, per, capacity, cost, offset, head,
---         shadow, full, mark, choice, place, charged, generation, expect, restored, farthest; by algorithm reads and writes, or
+--         shadow, full, mark, choice, place, guess, charged, generation, expect, restored, farthest; by algorithm reads and writes, or
 --         guarded
 
 --# parse

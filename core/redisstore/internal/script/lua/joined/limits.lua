@@ -53,8 +53,8 @@
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
 --                       determines how records are stored; without it, full is the capacity
---          choice       (1) only after "plus 16": the number of the choice in the group, from 1, and (1) the
---                       check's place in it, from 0. The group is of one request
+--          choice       (1) only after "plus 16": the number of the choice in the group, from 1, (1) the
+--                       check's place in it, from 0, and (1) the place that will likely pay. The group is of one request
 --          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
 --          in the places of tick to offset: how many denials begin a block, how long they count, how
 --          long the first block lasts, how many times longer the next one lasts, and the longest
@@ -178,7 +178,7 @@ local value, last                 -- of the key at work
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
-local choice, place               -- the number of the check's choice, or nil, and its place in that
+local choice, place, guess        -- the number of the check's choice, or nil, its place in that, and which place is to pay
 local generation, expect, restored -- of an account that is restored
 local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
@@ -343,7 +343,8 @@ repeat
           choice = nil
           if algorithm > 15 then
             --> choice.parse
-            choice, place, askAt = byte(ask, askAt), byte(ask, askAt + 1), askAt + 2
+            choice, place, guess = byte(ask, askAt, askAt + 2)
+            askAt = askAt + 3
             algorithm = algorithm - 16
           end
           if algorithm == TOKENBUCKET then
@@ -1240,9 +1241,10 @@ repeat
           --> choice.check
           local number = shadow and -choice or choice
           local rank = bar and -1 or fits == 0 and 512 or fits == 2 and place or 256 + place
-          lowest = lowest or {}
-          if rank < (lowest[number] or 512) then lowest[number] = rank else lowest[number] = lowest[number] or 512 end
-          if rank ~= (picked and picked[number] or 256) then
+          lowest, picked = lowest or {}, picked or {}
+          if not picked[number] then picked[number] = 256 + guess end
+          if rank < (lowest[number] or 513) then lowest[number] = rank end
+          if rank ~= picked[number] then
             ends = nil
             if mark and operation == TAKE then pending[mark][6] = false end -- the mark stays as it is
           end
@@ -1337,10 +1339,7 @@ repeat
       local again = false
       for number, rank in pairs(lowest) do
         if number > 0 and (rank < 0 or rank == 512) then grant = 0 end
-        if rank ~= (picked and picked[number] or 256) then
-          picked, again = picked or {}, true
-          picked[number] = rank
-        end
+        if rank ~= picked[number] then picked[number], again = rank, true end
       end
       if grant > 0 then
         missed = nil                    -- what did not fit has denied nothing: see notice
