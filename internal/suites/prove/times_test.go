@@ -114,11 +114,15 @@ func keptOf(limits []limit, part []*operation, of check) []int64 {
 func lengths(l *limit) (all []int64) {
 	switch l.Algorithm {
 	case tokenBucket:
-		for n := range 4 * (l.Burst + l.Wait*l.Quota/l.Window + 1) {
-			all = append(all, ceilDiv((n+1)*l.Window, l.Quota))
+		for n := range 4*(l.Burst+l.Wait*l.Quota/l.Window+1) + 1 { // 0 if nothing is left but what a refund kept
+			all = append(all, ceilDiv(n*l.Window, l.Quota))
 		}
 	case slidingLog, concurrency:
 		all = []int64{l.Window}
+	case fixedWindow:
+		if l.FromUse { // another window begins at no time that an operation chooses
+			all = []int64{l.Window}
+		}
 	}
 	if l.After > 0 {
 		all = append(all, l.Within)
