@@ -214,7 +214,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 		if cost = l.costBy(shown); cost < 0 && reading.Repeated() == "" {
 			return keys, nil, 0, ReasonInvalidCost
 		}
-		if cost > rule.Burst && !l.upToBurst && reading.Repeated() == "" {
+		if cost > rule.Burst && !l.upToBurst && l.choice == 0 && reading.Repeated() == "" {
 			l.advice.NeverFits(cost, rule.Burst)
 		}
 		if l.isFree(cost) {

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
@@ -10,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // On a Cluster a script can use the keys of one slot. Checks in several slots are decided
@@ -61,6 +63,10 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	})
+	t.Run("alternatives in several slots are asked in turn", func(t *testing.T) {
+		t.Parallel()
+		alternativesInTurn(t, redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)}))
+	})
 	t.Run("what one slot charged is given back when another fails", func(t *testing.T) {
 		t.Parallel()
 		prefix := redistest.Prefix(t)
@@ -110,4 +116,47 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	})
+}
+
+// alternativesInTurn asks for a rate beside a choice of two budgets, whose keys are in three slots.
+func alternativesInTurn(t *testing.T, store *redisstore.Store) {
+	t.Helper()
+	rate := checkOf("client", mustRule(t, core.PerDay(7).Named("rate")), 1)
+	plan := checkOf("tenant", mustRule(t, core.PerDay(2).Named("plan").OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour)), 1)
+	pool := checkOf("everyone", mustRule(t, core.PerDay(3).Named("pool").OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour)), 1)
+	pool.Or = true
+	step := func(what string, once string, want ...string) {
+		t.Helper()
+		checks := []core.Check{rate, plan, pool}
+		if once != "" {
+			checks[1].Once, checks[2].Once = []byte(once), []byte(once)
+		}
+		var got []string
+		for i, r := range take(t, store, checks...) {
+			if r.Charged || r.Repeated {
+				got = append(got, checks[i].Rule.Name)
+			}
+			if r.PassedOver && (r.Charged || r.Repeated) {
+				t.Errorf("%s: %s was passed over, and charged", what, checks[i].Rule.Name)
+			}
+		}
+		check.Slices(t, what, got, want)
+	}
+	step("the plan has room", "", "rate", "plan")
+	step("the plan has room once more", "", "rate", "plan")
+	step("the plan is used up", "order-1", "rate", "pool")
+	step("a repeat stays with the pool", "order-1", "rate", "pool")
+	step("the pool has room", "", "rate", "pool")
+	step("and once more", "", "rate", "pool")
+	step("nothing has room", "")
+	must.OK(t, store.Reset(t.Context(), []core.Check{plan}))
+	step("the plan has room again", "", "rate", "plan")
+	step("the rate is used up: nothing is charged", "")
+	results := make([]core.Result, 3)
+	must.OK(t, store.Peek(t.Context(), []core.Check{rate, plan, pool}, results))
+	for i, want := range []int64{0, 1, 0} {
+		if results[i].Remaining != want {
+			t.Errorf("limit %d has %d left, want %d", i, results[i].Remaining, want)
+		}
+	}
 }
