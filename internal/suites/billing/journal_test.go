@@ -20,6 +20,7 @@ import (
 // process was killed is known to be unknown. A write that has returned is in the kernel.
 //
 //	s id time tenant limits kind units of  asked; of is the operation that is settled or given back
+//	p id limits                           of several alternatives, which one will take effect
 //	g id time position ends ...           it took effect; for each limit, the account's position and the end of its period
 //	n id time                             it did not
 //	e id time error                       nobody knows
@@ -66,6 +67,10 @@ func (j *journal) granted(id int64, checks []store.Check, results []store.Result
 	}
 	j.line("g %d %d%s", id, time.Now().UnixNano(), accounts.String())
 }
+
+// paid notes which of several alternatives was charged, before granted.
+func (j *journal) paid(id int64, limits int) { j.line("p %d %d", id, limits) }
+
 func (j *journal) refused(id int64) { j.line("n %d %d", id, time.Now().UnixNano()) }
 func (j *journal) unknown(id int64, err error) {
 	j.line("e %d %d %q", id, time.Now().UnixNano(), err.Error())
@@ -200,6 +205,13 @@ func readJournal(process, path string) (*record, error) {
 			continue
 		case 'b':
 			r.batches++
+			continue
+		case 'p':
+			var limits int
+			if _, err := fmt.Sscanf(line, "p %d %d", &id, &limits); err != nil {
+				return nil, fmt.Errorf("%q: %w", line, err)
+			}
+			known[id].limits = limits
 			continue
 		case 'x':
 			var x exported

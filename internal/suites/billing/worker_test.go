@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -147,11 +148,15 @@ func (w *worker) run(ctx context.Context, r *rand.Rand) {
 			used = 3
 		}
 		checks := w.checks(n, used, 1+r.Int64N(9))
+		if len(checks) > 1 && r.IntN(2) == 0 {
+			checks[1].Or = true // the first pays, or the second does
+		}
 		results := make([]store.Result, len(checks))
 		id, ok := w.do(n, used, take, 0, checks, results)
 		if !ok {
 			continue
 		}
+		used, checks, results = paid(used, checks, results)
 		if w.TakeOnly {
 			continue
 		}
@@ -167,6 +172,18 @@ func (w *worker) run(ctx context.Context, r *rand.Rand) {
 			}
 		}
 	}
+}
+
+// paid returns what was charged: one of several alternatives, or all.
+func paid(used int, checks []store.Check, results []store.Result) (int, []store.Check, []store.Result) {
+	if len(checks) < 2 || !checks[1].Or {
+		return used, checks, results
+	}
+	i := slices.IndexFunc(results, func(r store.Result) bool { return r.Charged })
+	if i < 0 {
+		return 0, nil, nil
+	}
+	return 1 << i, checks[i : i+1], results[i : i+1] // the limits are the first and the second
 }
 
 // checks returns the checks of a tenant for limits, given as bits.
@@ -203,9 +220,12 @@ func (w *worker) do(n, used int, k kind, of int64, checks []store.Check, results
 		err = w.store.Refund(ctx, checks, results)
 	}
 	var failed *store.Error
-	switch {
-	case err == nil && (k != take || results[0].Charged):
-		w.journal.granted(id, checks, results)
+	switch now, charged, told := paid(used, checks, results); {
+	case err == nil && (k != take || len(told) > 0 && told[0].Charged):
+		if now != used {
+			w.journal.paid(id, now)
+		}
+		w.journal.granted(id, charged, told)
 		return id, true
 	case err == nil:
 		w.journal.refused(id)
