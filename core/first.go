@@ -43,6 +43,8 @@ var (
 	errShadowInChoice  = errors.New("Shadow belongs to the whole of First, not to a limit in it")
 	errOutageInChoice  = errors.New("OnOutage belongs to the whole of First, not to a limit in it")
 	errPenaltyInChoice = errors.New("a limit in First can't have a Penalty: another one may pay, and then nothing is denied")
+	errSpillAlone      = errors.New("SpillOver is for a limit in First that has another one behind it")
+	errSpillEstimate   = errors.New("SpillOver needs an Estimate: other costs are known before they are charged")
 	errQueueInChoice   = errors.New("nobody waits for a limit in First, since another one may pay: it can't have Wait, LeakyBucket or SlowDown")
 )
 
@@ -52,6 +54,11 @@ func hasChoice(limits []Limit) bool {
 
 // flattenChoices puts the limits of choices in their places, each with the number of its choice.
 func flattenChoices(limits []Limit) ([]Limit, error) {
+	for i := range limits {
+		if limits[i].choice == nil && limits[i].settings.has(setSpill) {
+			return nil, store.AtLimit(limits[i].name, errSpillAlone)
+		}
+	}
 	if !hasChoice(limits) {
 		return limits, nil
 	}
@@ -64,8 +71,8 @@ func flattenChoices(limits []Limit) ([]Limit, error) {
 		if err := l.validateChoice(); err != nil {
 			return nil, fmt.Errorf("weblimit: %w", err)
 		}
-		for _, a := range l.choice {
-			if err := a.validateAlternative(); err != nil {
+		for i, a := range l.choice {
+			if err := a.validateAlternative(i+1 == len(l.choice)); err != nil {
 				return nil, store.AtLimit(a.name, err)
 			}
 			a.inChoice = n + 1
@@ -94,7 +101,7 @@ func (l *Limit) validateChoice() error {
 	return l.settings.validate()
 }
 
-func (l *Limit) validateAlternative() error {
+func (l *Limit) validateAlternative(last bool) error {
 	switch {
 	case l.choice != nil:
 		return errNestedChoice
@@ -106,6 +113,10 @@ func (l *Limit) validateAlternative() error {
 		return errPenaltyInChoice
 	case l.settings.has(setWait | setLeaky | setSlow):
 		return errQueueInChoice
+	case l.settings.has(setSpill) && !l.estimate:
+		return errSpillEstimate
+	case l.settings.has(setSpill) && last:
+		return errSpillAlone
 	}
 	return nil
 }

@@ -184,6 +184,9 @@ func TestChoicesThatCantWork(t *testing.T) {
 		"OnOutage belongs to the whole":            core.First(planLimit, creditsLimit.OnOutage(core.Deny)),
 		"a limit in First can't have a Penalty":    core.First(planLimit, creditsLimit.Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour})),
 		"nobody waits for a limit in First":        core.First(planLimit, core.PerMinute(1).By(keyfuncs.Everyone()).Wait(time.Second)),
+		"SpillOver is for a limit in First":        core.First(planLimit, creditsLimit.Estimate(1).SpillOver()),
+		"SpillOver needs an Estimate":              core.First(planLimit.SpillOver(), creditsLimit),
+		"that has another one behind it":           planLimit.Estimate(1).SpillOver(),
 		"two limits of one limiter have this name": core.First(planLimit, planLimit),
 	} {
 		_, err := core.New(core.Config{Store: memstore.New(), Limits: []core.Limit{limit}})
@@ -210,4 +213,36 @@ func TestAChoiceInAnOutage(t *testing.T) {
 	}
 	check.Slices(t, "who paid", paid, []string{"plan", "plan", "plan", "credits", "credits"})
 	check.Equal(t, "a sixth request", l.AllowKey(t.Context(), "alice", 1).Allowed, false)
+}
+
+// Costs beyond the room of the limit that has paid go on to the next, and each unit is charged once.
+func TestCostsSpillOver(t *testing.T) {
+	t.Parallel()
+	third := core.PerHour(50).FixedWindow().By(keyfuncs.Everyone()).Named("overage").Estimate(1)
+	for cost, want := range map[int64]string{
+		2: "plan 1, credits 2, overage 50",
+		3: "plan 0, credits 2, overage 50",
+		4: "plan 0, credits 1, overage 50",
+		9: "plan 0, credits 0, overage 46",
+	} {
+		l := firstOf(t, core.First(planLimit.Estimate(1).SpillOver(), creditsLimit.Estimate(1).SpillOver(), third))
+		d := l.AllowKey(t.Context(), "alice", 1)
+		check.OK(t, core.Spend(core.NewContext(t.Context(), d), cost))
+		d.Settle(core.Outcome{Status: 200})
+		check.Equal(t, fmt.Sprint("what is left after ", cost), left(t, l, "alice"), want)
+	}
+	l := firstOf(t, core.First(planLimit.Estimate(1), creditsLimit.Estimate(1)))
+	d := l.AllowKey(t.Context(), "alice", 1)
+	check.OK(t, core.Spend(core.NewContext(t.Context(), d), 5))
+	d.Settle(core.Outcome{Status: 200})
+	check.Equal(t, "without SpillOver", left(t, l, "alice"), "plan 0, credits 2")
+}
+
+// A cost that is given back was charged nowhere else.
+func TestRefundsDoNotSpillOver(t *testing.T) {
+	t.Parallel()
+	l := firstOf(t, core.First(planLimit.Estimate(2).RefundOn(core.ServerErrors).SpillOver(), creditsLimit.Estimate(2)))
+	d := l.AllowKey(t.Context(), "alice", 2)
+	d.Settle(core.Outcome{Status: 500})
+	check.Equal(t, "what is left", left(t, l, "alice"), "plan 3, credits 2")
 }

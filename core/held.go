@@ -16,13 +16,16 @@ func hold(q *asked, c *call, peek bool) {
 		if !peek || !given {
 			asks = check.Cost
 		}
-		if !r.Charged && !peek || asks == 0 && (peek || !given && !c.limits[i].estimate) {
+		if !r.Charged && !peek || r.PassedOver || asks == 0 && (peek || !given && !c.limits[i].estimate) {
 			continue
 		}
 		q.Held = append(q.Held, seam.Held{
 			Rule: *check.Rule, Key: bytes.Clone(check.Key), Once: bytes.Clone(check.Once), Cost: asks,
 			Estimate: c.limits[i].estimate, Given: given, Result: *r,
 		})
+		for _, spare := range c.spares(i) { // none if it was only peeked at
+			q.Held = append(q.Held, seam.Held{Rule: *spare.check.Rule, Key: spare.check.Key, Spare: true, Result: spare.result})
+		}
 	}
 }
 
@@ -37,7 +40,7 @@ func settleHeld(l *Limiter, all []seam.Held, age time.Duration, refund bool, o O
 		if c.limit = l.limitOf(rule.Name); c.limit == nil {
 			c.limit = &limit{rule: rule} // the policy no longer has it
 		}
-		c.elsewhere = true
+		c.elsewhere, c.spare = true, h.Spare
 		c.check = Check{Key: h.Key, Rule: &rule, Cost: h.Cost, Once: h.Once}
 		c.result, c.first, c.taken = h.Result, h.Cost, h.Cost
 		if !h.Result.Charged {

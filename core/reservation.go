@@ -43,6 +43,10 @@ type charge struct {
 	told     bool   // the handler has reported a cost
 	refunded bool   // everything but spent is given back
 
+	spare    bool  // another limit of its choice has paid, whose costs can go on to it: see SpillOver
+	passedOn int64 // units that went on to the next charge
+	passedTo int64 // units of a spare charge that came from the one before
+
 	elsewhere bool // another process may have charged it: see settleHeld
 
 	renewal renewal
@@ -53,8 +57,13 @@ type charge struct {
 // due returns the units that should be charged. While the handler runs nothing is given back,
 // and costs that it reports are charged step by step. Reported costs are never given
 // back.
-func (c *charge) due(settled bool) int64 {
+func (c *charge) due(settled bool) int64 { return c.cost(settled) + c.passedTo - c.passedOn }
+
+// cost is due before anything goes on to another limit.
+func (c *charge) cost(settled bool) int64 {
 	switch {
+	case c.spare:
+		return 0
 	case c.slots() && settled:
 		return 0
 	case c.refunded:
@@ -97,7 +106,7 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 		if c.results[i].Charged {
 			noted.first, noted.taken = check.Cost, check.Cost
 		}
-		charges = append(charges, noted)
+		charges = append(append(charges, noted), c.spares(i)...)
 	}
 	if len(charges) == 0 {
 		return
@@ -215,7 +224,7 @@ func (r *reservation) spend(n int64, names []string) (found bool) {
 	r.change(func() {
 		for i := range r.charges {
 			c := &r.charges[i]
-			if !c.limit.estimate || r.elsewhere != nil && r.ended || len(names) > 0 && !slices.Contains(names, c.check.Rule.Name) {
+			if !c.limit.estimate || c.spare || r.elsewhere != nil && r.ended || len(names) > 0 && !slices.Contains(names, c.check.Rule.Name) {
 				continue
 			}
 			found = true

@@ -33,6 +33,7 @@ const (
 	setScale
 	setSlow
 	setSoft
+	setSpill
 	setTiers
 	setWarn
 	setUpToBurst
@@ -41,7 +42,7 @@ const (
 // settingNames are the decorators, in the order of the bits.
 var settingNames = [...]string{
 	"By", "Burst", "Cost", "CostBy", "Estimate", "EstimateBy", "Lease", "LeakyBucket", "Wait", "OnMissingKey", "OncePer",
-	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "Tiers", "WarnAt", "UpToBurst",
+	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst",
 }
 
 // inText are the settings that the text of a limit makes.

@@ -195,6 +195,7 @@ func (r *reservation) tell() (settled bool) {
 		return r.tellElsewhere()
 	}
 	for again := true; again; {
+		r.spill()
 		refunds, charges, expired := r.next()
 		r.giveUp(expired)
 		undone := r.call(Store.Refund, &refunds)

@@ -74,7 +74,7 @@ func (of *chargesOf) renew(ctx context.Context, by *core.Limiter) error {
 	var at []int
 	for k := range of.held {
 		h := &of.held[k]
-		if h.Rule.Algorithm == store.Concurrency {
+		if h.Rule.Algorithm == store.Concurrency && !h.Spare {
 			checks, results, at = append(checks, store.Check{Key: h.Key, Rule: &h.Rule, Cost: h.Cost}), append(results, h.Result), append(at, k)
 		}
 	}

@@ -31,6 +31,9 @@ type chargesOf struct {
 // each other's reservations while a release is rolled out.
 const reservationFormat = 2
 
+// isSpare stands in the place of Held.Estimate for a Held that is a spare one.
+const isSpare = 2
+
 var errReservation = errors.New("a reservation of another version")
 
 // append appends the reservation as binary: whole numbers as varints, texts with their length.
@@ -102,7 +105,11 @@ func (w *writer) held(h *compose.Held) {
 	w.int(h.Cost)
 	w.int(h.Result.At)
 	w.int(int64(h.Result.ResetAfter))
-	w.bool(h.Estimate)
+	if h.Spare { // in a place where the release before reads an estimate, and finds none: it settles nothing then
+		w.int(isSpare)
+	} else {
+		w.bool(h.Estimate)
+	}
 	w.bool(h.Given)
 	w.text(h.Key)
 	w.text(h.Once)
@@ -150,7 +157,8 @@ func (r *reader) held() (h compose.Held, err error) {
 	}
 	written.Zone = string(r.text())
 	h.Cost, h.Result.At, h.Result.ResetAfter = r.int(), r.int(), time.Duration(r.int())
-	h.Estimate, h.Given = r.int() == 1, r.int() == 1
+	estimate := r.int()
+	h.Estimate, h.Spare, h.Given = estimate == 1, estimate == isSpare, r.int() == 1
 	h.Key = r.text()
 	if once := r.text(); len(once) > 0 {
 		h.Once = once

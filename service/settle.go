@@ -167,7 +167,9 @@ func (s *Service) settle(e *exchange, refund bool) error {
 		held := v.charges[i].held
 		compose.Settle(limiters[i], held, max(time.Since(v.at), 0), refund, to.outcome) // below 0 if another process's clock is ahead
 		for k := range held {
-			e.out = appendSettled(e.out, &held[k], refund)
+			if !held[k].Spare {
+				e.out = appendSettled(e.out, &held[k], refund)
+			}
 		}
 	}
 	e.out = append(e.out, "]}"...)
@@ -217,6 +219,9 @@ func (to *settlement) apply(v *reservation) error {
 		for k := range v.charges[i].held {
 			h := &v.charges[i].held[k]
 			cost, named := to.costs[h.Rule.Name]
+			if h.Spare {
+				continue
+			}
 			if named {
 				found[h.Rule.Name] = true
 			} else if cost = to.cost; !to.hasCost || !h.Estimate && !h.Given {

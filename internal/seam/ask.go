@@ -88,6 +88,7 @@ type Held struct {
 	Cost     int64
 	Estimate bool // by Limit.Estimate, to be corrected later
 	Given    bool // by a cost that the question gave, which can be corrected, too
+	Spare    bool // not charged: costs of the one before can go on to it, see Limit.SpillOver
 	Result   store.Result
 
 	// For Settle: the real cost is known, and what it is.

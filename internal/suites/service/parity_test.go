@@ -267,6 +267,9 @@ var decoratorCases = map[string]core.Limit{
 	"SlidingWindow": core.PerHour(3).SlidingWindow().By(sameKey),
 	"SlowDown":      core.PerHour(4).SlowDown(0.5, time.Millisecond).By(sameKey),
 	"Soft":          core.PerHour(4).Soft(2).By(sameKey),
+	"SpillOver": core.First(
+		core.PerHour(3).Estimate(2).SpillOver().By(sameKey).Named("first"), core.PerHour(4).Estimate(2).SpillOver().By(sameKey).Named("second"),
+		core.PerHour(4).Estimate(2).By(sameKey).Named("third")),
 	"Tiers": core.PerHour(2).By(sameKey).Tiers(func(r keyfuncs.Request) core.Limit {
 		if said(r) > 0 {
 			return core.PerHour(5)
@@ -330,7 +333,7 @@ func TestTheDecoratorsMeanTheSameByTheClientAndOverHTTP(t *testing.T) {
 			if !ok {
 				t.Fatal("no case")
 			}
-			if name != "Named" {
+			if name != "Named" && name != "SpillOver" {
 				of = of.Named("limit")
 			}
 			on := func(memory core.Store) core.Store { return memory }
@@ -339,7 +342,7 @@ func TestTheDecoratorsMeanTheSameByTheClientAndOverHTTP(t *testing.T) {
 					return must.Get(regions.New(memory, core.NewMemory(), regions.Config{Region: "eu", Regions: 2}))(t)
 				}
 			}
-			shown := playedTheSameOn(t, on, inCode{"api": {of}}, decoratorSteps(strings.HasPrefix(name, "Estimate") || name == "UpToBurst"))
+			shown := playedTheSameOn(t, on, inCode{"api": {of}}, decoratorSteps(strings.HasPrefix(name, "Estimate") || name == "UpToBurst" || name == "SpillOver"))
 			if all := strings.Join(shown, "\n"); !strings.Contains(all, "429;") && name != "Shadow" && name != "SlowDown" && name != "Soft" && name != "WarnAt" && name != "When" && name != "Lease" {
 				t.Errorf("nothing was denied:\n%s", all)
 			}
