@@ -34,7 +34,7 @@ import (
 //   - trials and failures: [Limit.Shadow], [Limit.OnOutage]
 //   - several regions: [Limit.Regions], [Limit.Overdraft]
 //
-// [First] makes a choice of several limits, of which one pays.
+// [First] makes a choice of several limits, of which one pays, and [Limit.SpillOver] has what it can't pay go on to the next.
 //
 // Each decorator is for once: a second By, Cost or RefundOn is an error, since the first would do
 // nothing. Only Named renames, When and Unless add up, and Jitter, FromFirstUse and Shadow may be repeated. So
