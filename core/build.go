@@ -124,6 +124,7 @@ func (l *Limiter) prepareAll(config *Config) error {
 		}
 		names[all[i].Rule.Name] = true
 	}
+	declareChoices(l.limits, all)
 	l.declared = append(l.declared, declarations{config.Store.Registry(), all})
 	if len(l.limits) == 1 && !config.catalog && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
 		to := &l.direct

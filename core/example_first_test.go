@@ -12,7 +12,7 @@ import (
 func ExampleFirst() {
 	tenant := keyfuncs.User("tenant")
 	plan := core.PerMonth(2, time.UTC).By(tenant).Named("plan")
-	credits := core.Per(2, 365*24*time.Hour).FixedWindow().By(tenant).Named("credits")
+	credits := core.Per(2, 365*24*time.Hour).FromFirstUse().By(tenant).Named("credits")
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerMinute(600).By(tenant).Named("rate"),
 		core.First(plan, credits),

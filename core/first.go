@@ -87,6 +87,19 @@ func flattenChoices(limits []Limit) ([]Limit, error) {
 	return flat, nil
 }
 
+// declareChoices tells the store which of the limits are alternatives.
+func declareChoices(limits []limit, all []store.Declaration) {
+	names := make(map[int][]string)
+	for i := range limits {
+		if n := limits[i].choice; n > 0 {
+			names[n] = append(names[n], all[i].Rule.Name)
+		}
+	}
+	for i := range limits {
+		all[i].Choice = names[limits[i].choice]
+	}
+}
+
 func (l *Limit) validateChoice() error {
 	switch others := l.settings.made &^ setOutage; {
 	case len(l.choice) < 2:

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	planLimit    = core.Per(3, time.Hour).FixedWindow().By(keyfuncs.Everyone()).Named("plan")
-	creditsLimit = core.Per(2, 24*time.Hour).FixedWindow().By(keyfuncs.Everyone()).Named("credits")
+	planLimit    = core.Per(3, time.Hour).FromFirstUse().By(keyfuncs.Everyone()).Named("plan")
+	creditsLimit = core.Per(2, 24*time.Hour).FromFirstUse().By(keyfuncs.Everyone()).Named("credits")
 	rateLimit    = core.PerMinute(100).By(keyfuncs.Everyone()).Named("rate")
 )
 
@@ -218,7 +218,7 @@ func TestAChoiceInAnOutage(t *testing.T) {
 // Costs beyond the room of the limit that has paid go on to the next, and each unit is charged once.
 func TestCostsSpillOver(t *testing.T) {
 	t.Parallel()
-	third := core.PerHour(50).FixedWindow().By(keyfuncs.Everyone()).Named("overage").Estimate(1)
+	third := core.PerHour(50).FromFirstUse().By(keyfuncs.Everyone()).Named("overage").Estimate(1)
 	for cost, want := range map[int64]string{
 		2: "plan 1, credits 2, overage 50",
 		3: "plan 0, credits 2, overage 50",

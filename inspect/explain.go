@@ -73,6 +73,7 @@ func (h *Handler) explain(ctx context.Context, key string, cost int64, declarati
 			addKnown(&k, part, s)
 		}
 	}
+	choose(&k, declarations)
 	slices.SortStableFunc(k.Limits, func(a, b pageapi.State) int {
 		return cmp.Or(cmp.Compare(shadowLast(a), shadowLast(b)), cmp.Compare(rank(a.State), rank(b.State)), cmp.Compare(b.RetryAfterMS, a.RetryAfterMS))
 	})

@@ -19,6 +19,10 @@ type Declaration struct {
 	// the one that was made last says so.
 	Shadow bool
 
+	// Choice has the names of the limit and its alternatives, in order, if it has some (see Check.Or). Of limiters that
+	// share a limit, the one that was made last says so.
+	Choice []string
+
 	// Regions says how the limit counts on a store of several regions.
 	Regions Regions
 
