@@ -172,7 +172,8 @@ type turns struct {
 	which   []int // which of the request's checks these are
 }
 
-// turnsOf begins with the first alternative of each choice, or the one that was charged for a repeated operation.
+// turnsOf begins with the first alternative of each choice, or the one that was charged for a repeated operation. In shadow mode
+// it is the first that fits: nothing is denied there, so there is no second turn, which would charge the other checks again.
 func (s *Store) turnsOf(ctx context.Context, checks []store.Check) (*turns, error) {
 	t := &turns{at: make([]int, len(checks))}
 	for i := range checks {
@@ -180,7 +181,7 @@ func (s *Store) turnsOf(ctx context.Context, checks []store.Check) (*turns, erro
 			t.at[i] = -1
 		}
 	}
-	if !anyOnce(checks) {
+	if !anyOnce(checks) && !slices.ContainsFunc(checks, func(c store.Check) bool { return c.Or && c.Shadow }) {
 		return t, nil
 	}
 	alone, results := slices.Clone(checks), make([]store.Result, len(checks))
@@ -192,7 +193,11 @@ func (s *Store) turnsOf(ctx context.Context, checks []store.Check) (*turns, erro
 	}
 	for start, end := 0, 0; start < len(checks); start = end {
 		end = counting.EndOfChoice(checks, start)
-		if i := slices.IndexFunc(results[start:end], func(r store.Result) bool { return r.Repeated }); i >= 0 {
+		i := slices.IndexFunc(results[start:end], func(r store.Result) bool { return r.Repeated })
+		if i < 0 && checks[start].Shadow {
+			i = slices.IndexFunc(results[start:end], func(r store.Result) bool { return r.Allowed })
+		}
+		if i >= 0 {
 			t.at[start] = start + i
 		}
 	}
@@ -226,12 +231,9 @@ func (t *turns) advance(checks []store.Check, results []store.Result) bool {
 	denied := false
 	for start, i := range t.at {
 		switch {
-		case i < 0 || results[i].Allowed || results[i].Unknown || checks[i].Shadow && counting.EndOfChoice(checks, start) == start+1:
+		case i < 0 || results[i].Allowed || results[i].Unknown || checks[i].Shadow:
 			continue
 		case results[i].Blocked || i+1 == counting.EndOfChoice(checks, start):
-			if checks[i].Shadow {
-				continue
-			}
 			return false
 		}
 		next[start], denied = i+1, true

@@ -152,9 +152,17 @@ func alternativesInTurn(t *testing.T, store *redisstore.Store) {
 	must.OK(t, store.Reset(t.Context(), []core.Check{plan}))
 	step("the plan has room again", "", "rate", "plan")
 	step("the rate is used up: nothing is charged", "")
+	must.OK(t, store.Reset(t.Context(), []core.Check{rate}))
+	shadowed := []core.Check{rate, plan, pool}
+	shadowed[1].Shadow, shadowed[2].Shadow = true, true
+	for i, want := range []int64{6, 5, 4} { // one unit of the plan is left, and then nothing of both
+		if results := take(t, store, shadowed...); results[0].Remaining != want || results[1].Charged != (i == 0) || results[2].Charged {
+			t.Errorf("request %d with a choice in shadow mode: %+v, want %d left of the rate", i, results, want)
+		}
+	}
 	results := make([]core.Result, 3)
 	must.OK(t, store.Peek(t.Context(), []core.Check{rate, plan, pool}, results))
-	for i, want := range []int64{0, 1, 0} {
+	for i, want := range []int64{4, 0, 0} {
 		if results[i].Remaining != want {
 			t.Errorf("limit %d has %d left, want %d", i, results[i].Remaining, want)
 		}
