@@ -18,7 +18,12 @@ import (
 
 // readChoices is readAnswer for checks with alternatives. Such a job has no equals, since it is not mergeable.
 func (j *job) readChoices(checks []store.Check, results []store.Result) {
-	all := make([]found, len(checks))
+	var few [8]found // not on the heap
+	all := few[:]
+	if len(checks) > len(few) {
+		all = make([]found, len(checks))
+	}
+	all = all[:len(checks)]
 	granted := 1
 	for i, a := range j.answers(checks) {
 		of := i.request()

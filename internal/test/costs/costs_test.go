@@ -40,6 +40,7 @@ type scenario struct {
 	quota   int64
 	config  redisstore.Config
 	listens bool // to what would end cached denials
+	payer   int  // of a choice between the limits, from 1; 0 for none
 }
 
 // A long age, so that no slow machine has a cached denial expire.
@@ -49,16 +50,18 @@ var (
 )
 
 var scenarios = []scenario{
-	{"one limit", 1, 1, 1, ample, redisstore.Config{}, false},
-	{"five limits", 5, 1, 1, ample, redisstore.Config{}, false},
-	{"hot key, 64 callers", 1, 64, 1, ample, redisstore.Config{}, false},
-	{"hot key, 256 callers", 1, 256, 1, ample, redisstore.Config{}, false},
-	{"64 keys, 64 callers", 1, 64, 64, ample, redisstore.Config{}, false},
-	{"256 keys, 256 callers", 1, 256, 256, ample, redisstore.Config{}, false},
-	{"five limits, 64 keys, 64 callers", 5, 64, 64, ample, redisstore.Config{}, false},
-	{"denied, not cached", 1, 1, 1, 1, redisstore.Config{DenialCache: uncached}, false},
-	{"denied", 1, 1, 1, 1, redisstore.Config{DenialCache: cached}, true},
-	{"prefetched", 1, 1, 1, ample, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Hour}}, false},
+	{"one limit", 1, 1, 1, ample, redisstore.Config{}, false, 0},
+	{"five limits", 5, 1, 1, ample, redisstore.Config{}, false, 0},
+	{"hot key, 64 callers", 1, 64, 1, ample, redisstore.Config{}, false, 0},
+	{"hot key, 256 callers", 1, 256, 1, ample, redisstore.Config{}, false, 0},
+	{"64 keys, 64 callers", 1, 64, 64, ample, redisstore.Config{}, false, 0},
+	{"256 keys, 256 callers", 1, 256, 256, ample, redisstore.Config{}, false, 0},
+	{"five limits, 64 keys, 64 callers", 5, 64, 64, ample, redisstore.Config{}, false, 0},
+	{"denied, not cached", 1, 1, 1, 1, redisstore.Config{DenialCache: uncached}, false, 0},
+	{"denied", 1, 1, 1, 1, redisstore.Config{DenialCache: cached}, true, 0},
+	{"a choice of three, the first pays", 3, 1, 1, ample, redisstore.Config{}, false, 1},
+	{"a choice of three, the last pays", 3, 1, 1, ample, redisstore.Config{}, false, 3},
+	{"prefetched", 1, 1, 1, ample, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Hour}}, false, 0},
 }
 
 // ample is enough for all checks, and so little that no unit comes back while they are measured.
@@ -97,7 +100,14 @@ func (s *scenario) measure(t *testing.T) string {
 	wire := newWire(t)
 	limits := make([]core.Limit, s.limits)
 	for i := range limits {
-		limits[i] = core.Per(s.quota*int64(i+1), time.Duration(i+1)*10_000*time.Hour).By(keyfuncs.Everyone()).Named("limit" + strconv.Itoa(i))
+		quota := s.quota * int64(i+1)
+		if i+1 < s.payer {
+			quota = 1 // used up by the first request
+		}
+		limits[i] = core.Per(quota, time.Duration(i+1)*10_000*time.Hour).By(keyfuncs.Everyone()).Named("limit" + strconv.Itoa(i))
+	}
+	if s.payer > 0 {
+		limits = []core.Limit{core.First(limits...)}
 	}
 	store := redisstore.New(wire.client, s.config)
 	store.OnEvent(func(core.Event) {})
