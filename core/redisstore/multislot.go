@@ -209,6 +209,11 @@ func (s *Store) giveBack(ctx context.Context, m *multiSlot) error {
 		if g.state != slotGranted {
 			continue
 		}
+		for k := range g.checks {
+			if r := &g.results[k]; g.checks[k].Cost == 0 { // nothing to give back: what was answered stands
+				r.Charged, r.Turn, r.At = false, 0, g.decided
+			}
+		}
 		if g.job = s.groupJob(refund, g); g.heldAt != 0 {
 			g.job.AddKeys(g.checks)
 			g.job.hold(g.heldAt)

@@ -42,6 +42,7 @@ type slotGroup struct {
 	job     *job // under way, or nil
 	state   slotState
 	denial        // if state is slotDenied
+	decided int64 // when the last answer was given, by the server's clock, in microseconds
 	counted bool  // a take has counted the denial towards the blocks
 	heldAt  int64 // when the holds were left, by the server's clock, in microseconds; 0 if there are none
 }
@@ -204,7 +205,7 @@ func (g *slotGroup) readAnswer(j *job) error {
 	if err := j.readAnswer(g.checks, g.results); err != nil {
 		return err
 	}
-	g.counted = g.counted || j.Op == take
+	g.counted, g.decided = g.counted || j.Op == take, j.at
 	if g.state == slotDenied {
 		// The first denial stands, even if the slot would grant by now: the request is
 		// denied because of it.
