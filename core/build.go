@@ -184,6 +184,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.upToBurst, to.least = from.upToBurst, from.least()
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
 	to.regions, to.choice, to.spills = from.regions, from.inChoice, from.settings.has(setSpill)
+	to.regions, to.hidden, to.status = from.regions, from.hidden, from.status
 	to.variants, to.keepFree = new(variants), from.keepFree
 	to.advice = l.advisor.Add(from.facts(to.key))
 	if from.scale != nil {

@@ -13,7 +13,7 @@ func (d *Decision) crowded() (policy, field string) {
 	results := d.Results()
 	order := make([]int, 0, len(results))
 	for i := range results {
-		if results[i].Enforced() {
+		if results[i].told() {
 			order = append(order, i)
 		}
 	}

@@ -203,7 +203,7 @@ func (l *Limiter) decideDirect(c *call, r keyfuncs.Request, d *Decision) {
 func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []byte, cost int64, d *Decision) {
 	d.count = 1
 	r := &d.one[0]
-	r.Rule, r.Shadow = rule, from.shadow
+	r.Rule, r.Shadow, r.Hidden = rule, from.shadow, from.hidden
 	l.direct.TakeOne(rule, key, cost, &r.Result)
 	l.warn(ctx, from, key, cost, r, nil)
 	d.conclude()
@@ -214,7 +214,7 @@ func (l *Limiter) decideObserved(ctx context.Context, c *call, d *Decision) {
 	check, from := &c.checks[0], c.limits[0]
 	d.count = 1
 	r := &d.one[0]
-	r.Rule, r.Shadow = check.Rule, from.shadow
+	r.Rule, r.Shadow, r.Hidden = check.Rule, from.shadow, from.hidden
 	began := l.shared.now()
 	l.observed.TakeOne(check.Rule, check.Key, check.Cost, &r.Result)
 	c.measured(l.shared, began)

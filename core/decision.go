@@ -83,6 +83,7 @@ type LimitResult struct {
 	Rule *Rule // the limit's name and numbers; for reading
 	Result
 	Shadow    bool    // judged, and not enforced
+	Hidden    bool    // clients are not told of the limit; see Limit.Hidden
 	Or        bool    // an alternative to the limit of the result before: see First
 	Soft      bool    // charged, and more is used than the soft limit
 	Reason    Reason  // why the limit denies without asking the store, such as ReasonMissingKey; else ReasonUndecided
@@ -139,7 +140,7 @@ func (d *Decision) Ambiguous() string {
 // refuse denies a request because of a limit, without asking the store.
 func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request, c *call) {
 	d.Reason, d.count = reason, 1
-	d.one[0].Rule, d.one[0].Reason = &l.rule, reason
+	d.one[0].Rule, d.one[0].Reason, d.one[0].Hidden = &l.rule, reason, l.hidden
 	switch reason {
 	case ReasonAmbiguousKey:
 		if d.what = l.repeated(r); d.what == "" {
@@ -165,10 +166,11 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
 		r.Rule, r.Result, r.Shadow, r.Or, r.Reason = check.Rule, c.results[i], check.Shadow, check.Or, ReasonUndecided
+		r.Hidden = c.limits[i].hidden
 		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r, c.asker)
 	}
 	for i, refused := range c.refused {
-		results[len(c.results)+i] = LimitResult{Rule: &refused.limit.rule, Shadow: true, Reason: refused.reason}
+		results[len(c.results)+i] = LimitResult{Rule: &refused.limit.rule, Shadow: true, Hidden: refused.limit.hidden, Reason: refused.reason}
 	}
 	d.conclude()
 }

@@ -153,8 +153,8 @@ func (d *Decision) setOlder(h Header, dialects Headers) {
 	if !d.asked() {
 		return
 	}
-	r, ok := d.Binding()
-	if !ok {
+	r := d.bindingTold()
+	if r == nil {
 		return
 	}
 	limit, left, reset := r.Rule.Burst, max(r.Remaining, 0), seconds(r.ResetAfter)

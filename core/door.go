@@ -12,6 +12,7 @@ func init() {
 		Deciding: seam.Deciding[Decision, Limiter, LimitResult, Outcome, Warning]{
 			Decide:    (*Limiter).decideRequest,
 			DecideKey: (*Limiter).decideGuard,
+			Peek:      (*Limiter).peekRequest,
 			Together:  decideTogether,
 			Settle:    settleHeld,
 		},

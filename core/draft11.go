@@ -105,7 +105,7 @@ func (d *Decision) rateLimit(room *seam.HeaderRoom) string {
 func (d *Decision) appendRateLimit(dst []byte) []byte {
 	results := d.Results()
 	for i := range results {
-		if r := &results[i]; r.Enforced() {
+		if r := &results[i]; r.told() {
 			dst = r.appendRateLimit(separate(dst))
 		}
 	}
@@ -120,7 +120,7 @@ func (d *Decision) policies() string {
 	all := buf[:0]
 	for i, results := 0, d.Results(); i < len(results); i++ {
 		rule := results[i].Rule
-		if !results[i].Enforced() {
+		if !results[i].told() {
 			continue
 		}
 		if enforced == nil {

@@ -25,8 +25,8 @@ import (
 // blocked by hand under one of the limits is denied, whatever the others have left. A batch ([Limiter.AllowAtMost]) is
 // charged to one of them.
 //
-// Of the decorators, only [Limit.When], [Limit.Unless], [Limit.Shadow] and [Limit.OnOutage] apply to a choice, and the last two to nothing
-// in it. The limits in it can't have a [Limit.Penalty], a queue ([Limit.Wait], [Limit.LeakyBucket]) or [Limit.SlowDown], and no choices.
+// Of the decorators, only [Limit.When], [Limit.Unless], [Limit.Hidden], [Limit.Shadow] and [Limit.OnOutage] apply to a choice, and the last two to
+// nothing in it. The limits in it can't have a [Limit.Penalty], a queue ([Limit.Wait], [Limit.LeakyBucket]) or [Limit.SlowDown], and no choices.
 // [New] reports what is wrong. In an outage the same choice is made by what stands in for the store.
 //
 // On a Redis Cluster, keys in several hash slots are asked in turn. So a request can be charged to the second although the
@@ -77,7 +77,7 @@ func flattenChoices(limits []Limit) ([]Limit, error) {
 			}
 			a.inChoice = n + 1
 			a.when = append(slices.Clip(a.when), l.when...)
-			a.shadow = l.shadow
+			a.shadow, a.hidden = l.shadow, a.hidden || l.hidden
 			if l.settings.has(setOutage) {
 				a = a.OnOutage(l.outage)
 			}

@@ -34,7 +34,7 @@ func (w HeadersWhen) validate() error {
 type headerStyle struct {
 	dialects Headers
 	when     HeadersWhen
-	policy   string // the RateLimit-Policy field of draft-11, unless it varies; "" if all limits are in shadow mode
+	policy   string // the RateLimit-Policy field of draft-11, unless it varies; "" if clients are told of no limit
 	varies   bool   // the policy depends on the request
 }
 
@@ -50,7 +50,7 @@ func newHeaderStyle(dialects Headers, when HeadersWhen, varies bool, limits []li
 		if style.varies = style.varies || l.choice > 0 || l.tiers != nil || l.scaling != nil || l.keepFree != nil || len(limits) > 1 && l.optional(); style.varies {
 			return style
 		}
-		if !l.shadow {
+		if !l.shadow && !l.hidden {
 			dst = append(separate(dst), describe(&l.rule)...)
 		}
 	}
@@ -74,7 +74,7 @@ func newHeaderStyle(dialects Headers, when HeadersWhen, varies bool, limits []li
 //   - The warning keeps the limit with more use, one over its soft limit first. A denial has none.
 //   - Retry-After keeps the longer wait.
 //
-// Limits in shadow mode don't show, and neither do limits that did not apply. A field has at most 768 bytes,
+// Limits in shadow mode and hidden ones don't show, and neither do limits that did not apply. A field has at most 768 bytes,
 // so that a response's header fits the buffers of proxies. Of more limits, it names those that deny, and then
 // those with the fewest units remaining.
 func (d *Decision) SetHeaders(h Header) { d.setHeaders(h, nil) }
@@ -119,7 +119,7 @@ func (d *Decision) shows(when HeadersWhen) bool {
 		return true
 	case NearLimit:
 		for _, r := range d.Results() {
-			if r.Enforced() && (r.WarnLevel > 0 || r.Soft || r.Remaining <= r.Rule.Burst/5) {
+			if r.told() && (r.WarnLevel > 0 || r.Soft || r.Remaining <= r.Rule.Burst/5) {
 				return true
 			}
 		}

@@ -32,12 +32,13 @@ import (
 //   - penalties for repeat offenders: [Limit.Penalty]
 //   - concurrency limits: [Limit.Lease]
 //   - trials and failures: [Limit.Shadow], [Limit.OnOutage]
+//   - what clients are told: [Limit.Hidden], [Limit.Status]
 //   - several regions: [Limit.Regions], [Limit.Overdraft]
 //
 // [First] makes a choice of several limits, of which one pays, and [Limit.SpillOver] has what it can't pay go on to the next.
 //
 // Each decorator is for once: a second By, Cost or RefundOn is an error, since the first would do
-// nothing. Only Named renames, When and Unless add up, and Jitter, FromFirstUse and Shadow may be repeated. So
+// nothing. Only Named renames, When and Unless add up, and Jitter, FromFirstUse, Shadow and Hidden may be repeated. So
 // derive limits from one that has not yet what they differ in.
 //
 // A limit is checked when it is used, and not before: [New] and the Limit functions
@@ -58,6 +59,8 @@ type Limit struct {
 	outage   OutageAction
 	regions  store.Regions
 	shadow   bool
+	hidden   bool
+	status   int // of a denial; 0 for 429
 	warnAt   []float64
 	wait     time.Duration
 	slow     slowDown

@@ -66,8 +66,10 @@ type limit struct {
 	regions   store.Regions
 	leased    bool // regions lease its units
 	shadow    bool
-	spills    bool          // costs beyond its room go on to the next limit of its choice
-	choice    int           // the number of the choice that the limit is in; 0 for none
+	spills    bool // costs beyond its room go on to the next limit of its choice
+	choice    int  // the number of the choice that the limit is in; 0 for none
+	hidden    bool
+	status    int           // of a denial; 0 for 429
 	warnAt    []float64     // in rising order
 	wait      time.Duration // at most, for a turn
 	slow      slowDown

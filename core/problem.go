@@ -8,7 +8,7 @@ import (
 // ProblemType is the media type of a denial's body (RFC 9457).
 const ProblemType = "application/problem+json"
 
-// Status returns the HTTP status code of a denial: 429 for a limit, and for a block; 400
+// Status returns the HTTP status code of a denial: 429 for a limit, unless [Limit.Status] says another, and for a block; 400
 // for an ambiguous key, which no wait will change; 401 or 400 for a missing key, see
 // [DenyRequest]; 503 for an outage, and for a request
 // that ended while it waited for its turn.
@@ -25,14 +25,14 @@ func (d *Decision) Status() int {
 		status, _ := d.missingKeyAnswer()
 		return status
 	}
-	return statusTooManyRequests
+	return d.deniedStatus()
 }
 
 // AppendProblem appends the body of a denial to dst: JSON of the media type
 // [ProblemType]. The problem types are those that
 // draft-ietf-httpapi-ratelimit-headers-11 registers, and "about:blank" for a key that is
 // ambiguous or missing.
-// The body names the limits that were exceeded, as many as have room in 768 bytes, and never the key. If a calendar limit is used up,
+// The body names the limits that were exceeded, as many as have room in 768 bytes, but hidden ones, and never the key. If a calendar limit is used up,
 // the detail says for which month or days, and when the next period begins: see [Decision.Quota].
 //
 // The detail is in the language of Config.Details that suits acceptLanguage best, the
@@ -58,12 +58,13 @@ func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte
 	case d.blocked():
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":`...)
 	default:
-		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":`...)
+		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":`...)
+		dst = append(strconv.AppendInt(dst, int64(d.Status()), 10), `,"detail":`...)
 	}
 	dst, language = d.appendDetail(dst, acceptLanguage)
 	opening, room := `,"violated-policies":[`, maxField
 	for _, r := range d.Results() {
-		if r.Allowed || !r.Enforced() {
+		if r.Allowed || !r.told() {
 			continue
 		}
 		if room -= len(r.Rule.Name) + len(`"",`); room < 0 {

@@ -47,7 +47,7 @@ func (q *Quota) LastDay() time.Time { return q.End.Add(-time.Microsecond) }
 
 // Quota returns what the decision says about its calendar limit, for texts in other languages
 // and pages of one's own. Of several it is the one that denies, or else the one with the
-// fewest units remaining. It returns false if no enforced calendar limit applied, and in an outage,
+// fewest units remaining. It returns false if no calendar limit applied that is enforced and not hidden, and in an outage,
 // when nothing is known of the use in the period.
 func (d *Decision) Quota() (Quota, bool) {
 	r := d.calendarResult()
@@ -76,13 +76,13 @@ func (d *Decision) calendarResult() *LimitResult {
 		return nil
 	}
 	results := d.Results()
-	if d.binding >= 0 && results[d.binding].Rule.Algorithm == store.Calendar {
+	if d.binding >= 0 && results[d.binding].told() && results[d.binding].Rule.Algorithm == store.Calendar {
 		return &results[d.binding]
 	}
 	var near *LimitResult
 	for i := range results {
 		r := &results[i]
-		if !r.Enforced() || r.Rule.Algorithm != store.Calendar {
+		if !r.told() || r.Rule.Algorithm != store.Calendar {
 			continue
 		}
 		if near == nil || near.Allowed && !r.Allowed || near.Allowed == r.Allowed && r.Remaining < near.Remaining {

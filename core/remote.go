@@ -85,10 +85,10 @@ func (l *Limiter) adopted(ctx context.Context, v *verdict) *reservation {
 	}
 }
 
-// peekRemotely is Peek by somebody else.
-func (l *Limiter) peekRemotely(ctx context.Context, key string, cost int64) (Decision, error) {
+// peekRemotely is Peek, or PeekRequest, by somebody else.
+func (l *Limiter) peekRemotely(ctx context.Context, q question) (Decision, error) {
 	d := Decision{limiter: l, binding: -1}
-	v, err := l.remote(ctx, question{Key: key, Cost: cost, Peek: true})
+	v, err := l.remote(ctx, q)
 	if err != nil {
 		return Decision{}, err
 	}

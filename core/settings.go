@@ -8,7 +8,7 @@ import (
 
 // setting is a setting of a limit that a decorator makes. Each is made once at most: of two, the first would do
 // nothing, and nobody would know. [Limit.Named] renames, [Limit.When] and [Limit.Unless] add up, and
-// [Limit.Jitter], [Limit.FromFirstUse] and [Limit.Shadow] mean the same when repeated, so these are no settings.
+// [Limit.Jitter], [Limit.FromFirstUse], [Limit.Shadow] and [Limit.Hidden] mean the same when repeated, so these are no settings.
 type setting uint32
 
 const (
@@ -37,12 +37,13 @@ const (
 	setTiers
 	setWarn
 	setUpToBurst
+	setStatus
 )
 
 // settingNames are the decorators, in the order of the bits.
 var settingNames = [...]string{
 	"By", "Burst", "Cost", "CostBy", "Estimate", "EstimateBy", "Lease", "LeakyBucket", "Wait", "OnMissingKey", "OncePer",
-	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst",
+	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst", "Status",
 }
 
 // inText are the settings that the text of a limit makes.

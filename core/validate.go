@@ -136,7 +136,7 @@ func (l *Limit) validateSettings() error {
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
 	}
-	if err := l.settings.validate(); err != nil {
+	if err := cmp.Or(l.settings.validate(), l.validateStatus()); err != nil {
 		return err
 	}
 	if err := l.slow.validate(); err != nil {

@@ -189,7 +189,7 @@ func (d *Decision) warning() *LimitResult {
 	results := d.Results()
 	for i := range results {
 		r := &results[i]
-		if !r.Enforced() || r.WarnLevel == 0 && !r.Soft {
+		if !r.told() || r.WarnLevel == 0 && !r.Soft {
 			continue
 		}
 		if highest == nil || r.Soft && !highest.Soft || r.Soft == highest.Soft && r.WarnLevel > highest.WarnLevel {

@@ -463,3 +463,22 @@ func TestDenyInAHandler(t *testing.T) {
 		want(t, name+": header metadata of a denial", len(a.header), 0)
 	}
 }
+
+// A plan that is used up is no invalid argument: it is a limit, for which no client's policy waits. A hidden one is not named.
+func TestAPlanThatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	s := serve(t, &service{}, limited(t, core.NewMemory(), core.PerSecond(1).FixedWindow().By(keyfuncs.Everyone()).Named("plan").Cost(1).Status(402).Hidden()))
+	for range 3 { // the second may be in the next window
+		if a := s.call(say); a.code != codes.OK {
+			want(t, "code", a.code, codes.ResourceExhausted)
+			info, retry, quota, _ := detailsOf(a.status)
+			if info == nil || retry == nil || quota != nil {
+				t.Fatalf("details: %v", a.status.Details())
+			}
+			want(t, "pushback", only(t, a.trailer, "grpc-retry-pushback-ms"), "-1")
+			want(t, "the limit is not told", strings.Contains(a.status.Proto().String(), "plan") || len(a.trailer["ratelimit"]) > 0, false)
+			return
+		}
+	}
+	t.Error("nothing was denied")
+}

@@ -52,17 +52,15 @@ func pushbackOf(ctx context.Context, d *core.Decision) string {
 		return ""
 	}
 	wait := d.RetryAfter
-	switch d.Status() {
-	case http.StatusTooManyRequests:
-		if wait <= 0 {
-			return "-1"
-		}
-	case http.StatusServiceUnavailable:
+	switch code := denialCode(d); {
+	case code == codes.Unavailable:
 		if wait <= 0 {
 			return "" // by the policy's own backoff
 		}
-	default:
+	case code != codes.ResourceExhausted:
 		return "" // not retried
+	case wait <= 0 || d.Status() != http.StatusTooManyRequests: // such as 402: a client that waits gets no further
+		return "-1"
 	}
 	if deadline, ok := ctx.Deadline(); wait > maxPushback || ok && wait >= time.Until(deadline) {
 		return "-1"
@@ -86,7 +84,7 @@ func pushbackOf(ctx context.Context, d *core.Decision) string {
 //   - google.rpc.ErrorInfo with [Domain] and a reason such as LIMIT_EXCEEDED: a message that
 //     is too large is RESOURCE_EXHAUSTED, too, and has none;
 //   - google.rpc.RetryInfo, unless waiting can't help;
-//   - google.rpc.QuotaFailure with the names of the limits that were exceeded, and never a key;
+//   - google.rpc.QuotaFailure with the names of the limits that were exceeded, but hidden ones, and never a key;
 //   - google.rpc.LocalizedMessage, if the limiter has Config.Details and the call's metadata
 //     an accept-language.
 func Deny(ctx context.Context, d core.Decision) error {
@@ -108,7 +106,7 @@ func denial(ctx context.Context, d *core.Decision) error {
 	if d.Reason == core.ReasonCanceled && ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
-	code := denialCode(d.Status())
+	code := denialCode(d)
 	message, _ := detail(d, "")
 	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: reasonOf(d.Reason), Domain: Domain}}
 	if d.RetryAfter > 0 {
@@ -130,16 +128,19 @@ func denial(ctx context.Context, d *core.Decision) error {
 	return full.Err()
 }
 
-// denialCode returns the code of a denial with an HTTP status.
-func denialCode(httpStatus int) codes.Code {
-	switch httpStatus {
-	case http.StatusTooManyRequests:
-		return codes.ResourceExhausted
-	case http.StatusServiceUnavailable:
+// denialCode returns the code of a denial: by its HTTP status, but for limits that have chosen one, as by
+// [core.Limit.Status].
+func denialCode(d *core.Decision) codes.Code {
+	switch httpStatus := d.Status(); {
+	case httpStatus == http.StatusServiceUnavailable:
 		return codes.Unavailable
-	case http.StatusUnauthorized:
+	case d.Reason != core.ReasonMissingKey && d.Reason != core.ReasonAmbiguousKey:
+		return codes.ResourceExhausted
+	case httpStatus == http.StatusTooManyRequests:
+		return codes.ResourceExhausted
+	case httpStatus == http.StatusUnauthorized:
 		return codes.Unauthenticated
-	case http.StatusForbidden:
+	case httpStatus == http.StatusForbidden:
 		return codes.PermissionDenied
 	}
 	return codes.InvalidArgument // which no client retries
@@ -171,7 +172,7 @@ func detail(d *core.Decision, acceptLanguage string) (text, language string) {
 func quotaFailure(d *core.Decision, description string) *errdetails.QuotaFailure {
 	failure := &errdetails.QuotaFailure{}
 	for _, r := range d.Results() {
-		if r.Allowed || !r.Enforced() {
+		if r.Allowed || !r.Enforced() || r.Hidden {
 			continue
 		}
 		failure.Violations = append(failure.Violations, &errdetails.QuotaFailure_Violation{

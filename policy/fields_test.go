@@ -114,6 +114,8 @@ var fieldCases = []fieldCase{
 	{fields: "limit.on_outage", file: one("limit: 1/hour, by: everyone, on_outage: «allow|deny»"), ask: "x=y", store: broken},
 	{fields: "limit.regions", file: one("limit: 1/hour, by: everyone, regions: «each|home»"), ask: "x=y", store: func() core.Store { return inRegion(broken()) }},
 	{fields: "limit.overdraft", file: one("limit: 1/hour fixed, by: everyone, overdraft: «0|1»"), ask: "x=y; x=y", store: func() core.Store { return inRegion(core.NewMemory()) }},
+	{fields: "limit.hidden", file: one("limit: 1/hour, by: everyone, hidden: «false|true»"), ask: "x=y"},
+	{fields: "limit.status", file: one("limit: 1/hour, by: everyone, status: «402|403»"), ask: "x=y; x=y"},
 	{fields: "limit.shadow", file: one("limit: 1/hour, by: everyone, shadow: «false|true»"), ask: "x=y; x=y"},
 
 	{fields: "keyOf.user", file: one("limit: 1/hour, by: {user: «user|uid»}"), ask: "user=a uid=a; user=a uid=b"},

@@ -162,6 +162,8 @@ var limitObject = &object{
 		{name: "on_outage", of: &text{words: outages, what: "a policy"}, doc: "How requests are decided while the store does not answer: local, allow or deny. Defaults to local."},
 		{name: "regions", of: &text{words: regionModes, what: "where a limit is decided"}, doc: "Where the limit is decided on a store of several regions: leased (each region decides, within units that it leases from home), each (each region has the whole limit) or home (home decides each request). Defaults to leased. Another store refuses each and home."},
 		{name: "overdraft", of: &integer{0, 1 << 51}, doc: "How many units each region may grant in a period beyond those that it has leased, at most the quota. Defaults to 0. A store without regions refuses it."},
+		{name: "hidden", of: boolean{}, doc: "Clients are not told of the limit: it is in no header, and in no problem but by when to try again. Defaults to false."},
+		{name: "status", of: &integer{400, 499}, doc: "The status of denials by the limit, such as 402 for a plan that is used up. Defaults to 429."},
 		{name: "shadow", of: boolean{}, doc: "The limit is judged and reported, and never enforced. Defaults to false."},
 	},
 }

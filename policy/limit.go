@@ -27,6 +27,12 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 	if !s.chosen[name] && (shadow || n.get("shadow").isTrue()) {
 		l = l.Shadow()
 	}
+	if n.get("hidden").isTrue() {
+		l = l.Hidden()
+	}
+	if status := n.get("status"); status != nil {
+		l = l.Status(int(status.integer()))
+	}
 	if _, err := l.Rule(); err != nil {
 		s.add(n, "%s", unprefixed(err))
 	}

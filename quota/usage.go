@@ -145,3 +145,21 @@ func tenantOf(text string) string {
 	}
 	return text
 }
+
+// UsedByDay returns the units that a tenant has used under a limit on each day, such as "2026-11-28", of the period that a
+// time is in: what usage.Config.Days takes. It is written to the ledger up to Config.FlushEvery ago. A limit that the book does
+// not know has no days.
+func (b *Book) UsedByDay(ctx context.Context, limit, tenant string, at time.Time) (map[string]int64, error) {
+	all, err := b.Days(ctx, Query{Limit: limit, Tenant: tenant, From: at, To: at.Add(time.Microsecond)})
+	switch {
+	case errors.Is(err, ErrUnknownLimit):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	days := make(map[string]int64, len(all))
+	for i := range all {
+		days[all[i].Day.Format(time.DateOnly)] = all[i].Used
+	}
+	return days, nil
+}

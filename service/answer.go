@@ -159,6 +159,9 @@ func appendResult(dst []byte, r *core.LimitResult, estimate bool) []byte {
 	if r.PassedOver {
 		dst = appendBool(dst, "passed_over", true)
 	}
+	if r.Hidden {
+		dst = appendBool(dst, "hidden", true)
+	}
 	if !r.Allowed {
 		dst = appendString(dst, "reason", r.DenialReason().String())
 	}

@@ -30,8 +30,8 @@ func CeilDiv(a, b int64) int64 {
 	return q
 }
 
-// CeilMulDiv returns a × b / c rounded up, for 0 <= a <= c, b >= 0 and c > 0;
-// the product may need 128 bits, the result is at most b.
+// CeilMulDiv returns a × b / c rounded up, for a >= 0, b >= 0 and c > 0; the product may need
+// 128 bits. The result must have room in 63, as it has for a <= c, where it is at most b.
 func CeilMulDiv(a, b, c int64) int64 {
 	if a == c {
 		return b

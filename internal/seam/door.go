@@ -27,6 +27,9 @@ type Deciding[Decision, Limiter, LimitResult, Outcome, Warning any] struct {
 	// DecideKey decides for a key within the request that observers are shown.
 	DecideKey func(l *Limiter, adapter string, seen keyfuncs.Request, key string, cost int64) Decision
 
+	// Peek is core.Limiter.PeekRequest. keyed is told the keys that belong to one client each.
+	Peek func(l *Limiter, r keyfuncs.Request, cost int64, keyed func(result int, key []byte)) (Decision, error)
+
 	// Together decides questions by one call of their store.
 	Together func(context.Context, Call, []Ask[Decision, Limiter, Warning]) error
 

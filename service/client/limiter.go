@@ -99,7 +99,7 @@ func (p *policy) decide(ctx context.Context, q compose.Question) (compose.Verdic
 	switch cost := min(q.Cost, described.MaxCost); { // no limit has room for more
 	case q.AtMost:
 		check.AtMost = &cost
-	case q.Request == nil:
+	case q.Request == nil, q.Peek:
 		check.Cost = &cost
 	}
 	whole := ctx
@@ -270,7 +270,7 @@ func (c *Client) verdict(a *Answer) (compose.Verdict, error) {
 		if err != nil {
 			return v, c.failure(store.ClassUnknown, err)
 		}
-		*to = core.LimitResult{Rule: rule, Shadow: of.Shadow, Or: of.Or, WarnLevel: of.Warning}
+		*to = core.LimitResult{Rule: rule, Shadow: of.Shadow, Hidden: of.Hidden, Or: of.Or, WarnLevel: of.Warning}
 		to.Result = core.Result{
 			Allowed: of.Allowed, Charged: of.Charged, Blocked: of.Blocked, Repeated: of.Repeated, PassedOver: of.PassedOver, Remaining: of.Remaining,
 			RetryAfter: millis(of.RetryAfterMS), Window: millis(of.EffectiveWindowMS), ResetAfter: millis(of.ResetMS), At: cmp.Or(of.AtUS, now),

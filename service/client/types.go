@@ -62,6 +62,7 @@ type LimitResult struct {
 	Shadow            bool    `json:"shadow,omitempty"`
 	Or                bool    `json:"or,omitempty"`          // an alternative to the limit before: core.First
 	PassedOver        bool    `json:"passed_over,omitempty"` // another one of them was charged, or would be
+	Hidden            bool    `json:"hidden,omitempty"`      // clients are not to be told of the limit
 	Reason            string  `json:"reason,omitempty"`
 	Algorithm         string  `json:"algorithm"`
 	Quota             int64   `json:"quota"`

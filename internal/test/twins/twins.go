@@ -67,16 +67,16 @@ var Twins = []Twin{
 	{
 		"fiberlimit", "fiber3limit",
 		[]string{
-			"fiberlimit.go", "follow.go", "guard.go", "native.go", "request.go", "response.go", "routes.go", "settings.go",
-			"bench_test.go", "example_guard_test.go", "example_test.go", "framework_test.go", "suite_test.go",
+			"fiberlimit.go", "follow.go", "guard.go", "native.go", "request.go", "response.go", "routes.go", "settings.go", "usage.go",
+			"bench_test.go", "example_guard_test.go", "example_test.go", "example_usage_test.go", "framework_test.go", "suite_test.go",
 		},
 		strings.NewReplacer(fiber...),
 	},
 	{
 		"echolimit", "echo5limit",
 		[]string{
-			"echolimit.go", "native.go", "request.go",
-			"bench_test.go", "echo_test.go", "example_guard_test.go", "example_test.go", "framework_test.go",
+			"echolimit.go", "native.go", "request.go", "usage.go",
+			"bench_test.go", "echo_test.go", "example_guard_test.go", "example_test.go", "example_usage_test.go", "framework_test.go",
 		},
 		strings.NewReplacer(echo...),
 	},
