@@ -14,7 +14,7 @@ type body struct {
 	rest    io.ReadCloser
 	meter   *Meter
 	context context.Context
-	charge  Spent
+	spent   Spent
 	limit   int64           // tokens of output behind which the stream ends; 0 for none
 	after   func(err error) // what else settling means, or nil
 
@@ -73,8 +73,8 @@ func (b *body) note(p []byte, n *int) (cut bool) {
 		over := b.limit > 0 && b.texted && !b.reader.tally.ended && b.reader.output() > b.limit
 		b.texted = false
 		if over {
-			b.cut, b.charge.EndedAtLimit, *n = true, true, at
-			b.last = b.reader.ending(b.charge.Call.responses)
+			b.cut, b.spent.EndedAtLimit, *n = true, true, at
+			b.last = b.reader.ending(b.spent.Call.responses)
 			b.settleLocked(nil)
 			return true
 		}
@@ -104,8 +104,8 @@ func (b *body) settleLocked(err error) {
 	if b.reader != nil {
 		told, written = b.reader.Report(), b.reader.tally.written()
 	}
-	b.charge.complete(told, written)
-	b.meter.settle(b.context, &b.charge)
+	b.spent.complete(told, written)
+	b.meter.settle(b.context, &b.spent)
 	if b.after != nil {
 		if errors.Is(err, io.EOF) {
 			err = nil
@@ -125,7 +125,7 @@ func (r *Reader) output() int64 { return max(r.Report().Output, r.tally.written(
 func (m *Meter) wrap(ctx context.Context, res *http.Response, c *Call, after func(error)) {
 	b := &body{
 		rest: res.Body, meter: m, context: ctx, after: after, reader: NewReader(c.API, res.Header),
-		charge: Spent{Call: *c, Status: res.StatusCode, Trusted: res.Request != nil && m.trusts(res.Request.URL)},
+		spent: Spent{Call: *c, Status: res.StatusCode, Trusted: res.Request != nil && m.trusts(res.Request.URL)},
 	}
 	if m.config.EndAtEstimate && b.reader != nil && b.reader.isStream() {
 		b.limit = max(c.Output, 1)

@@ -11,10 +11,11 @@ import (
 // payload, and a CRC of it all. What a payload tells counts when that CRC is right. After one that is wrong, nothing
 // more is read.
 type frames struct {
-	json   scan.Scanner // of the payload
-	staged tally        // of the message that is read
-	base64 sextets
-	inner  scan.Scanner // of the event in the payload, in base64
+	json    scan.Scanner // of the payload
+	staged  tally        // of the message that is read
+	base64  sextets
+	inner   scan.Scanner // of the event in the payload, in base64
+	decoded [128]byte    // of it, for the moment
 
 	head  [preludeSize]byte // the prelude, or the CRC at the end
 	used  int               // bytes of it
@@ -136,4 +137,10 @@ func (f *frameSink) Other(uint8, byte)                    {}
 func (f *frameSink) Variant()                             {}
 
 // Raw reads an event in base64.
-func (f *frameSink) Raw(_ uint8, part []byte, _ bool) { f.base64.read(part, &f.inner) }
+func (f *frameSink) Raw(_ uint8, part []byte, _ bool) {
+	for len(part) > 0 {
+		n := min(len(part), len(f.decoded))
+		feed(&f.inner, f.base64.decode(f.decoded[:0], part[:n]))
+		part = part[n:]
+	}
+}

@@ -8,12 +8,12 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
@@ -136,19 +136,55 @@ func TestFiveRequestsAtOnce(t *testing.T) {
 	check.Equal(t, "tokens left", p.left(t), 100-3*(17+11))
 }
 
-// A stream leaves no goroutine, whether it is read to its end, closed before, or given up.
-func TestStreamsLeaveNothingBehind(t *testing.T) {
+// A body that is read and closed by several goroutines at once is charged once.
+func TestAStreamIsChargedOnce(t *testing.T) {
 	t.Parallel()
-	p := newProgram(t, Config{}, tokensOf(lot), func(w http.ResponseWriter, r *http.Request) { play(recordings["Anthropic, streamed"], 100)(w, r) })
-	res := must.Get(p.client.Post(p.url+"/v1/messages", jsonType, strings.NewReader(`{"max_tokens":700}`)))(t)
-	check.OK(t, check.ErrorOf(res.Body.Read(make([]byte, 10))))
-	var closing sync.WaitGroup
-	for range 8 {
-		closing.Go(func() {
-			_ = res.Body.Close()
-			_, _ = res.Body.Read(make([]byte, 1000))
-		})
+	var charged atomic.Int64
+	p := newProgram(t, Config{Observe: func(context.Context, Spent) { charged.Add(1) }}, tokensOf(lot), play(recordings["Anthropic, streamed"], 100))
+	for range 20 {
+		res := must.Get(p.client.Post(p.url+"/v1/messages", jsonType, strings.NewReader(`{"max_tokens":700}`)))(t)
+		check.OK(t, check.ErrorOf(res.Body.Read(make([]byte, 10))))
+		var ending sync.WaitGroup
+		for range 4 {
+			ending.Go(func() { _ = res.Body.Close() })
+			ending.Go(func() { _, _ = res.Body.Read(make([]byte, 1000)) })
+		}
+		ending.Wait()
 	}
-	closing.Wait()
-	wait.Until(t, "it is charged once", func() bool { return lot-p.left(t) >= 36+15 })
+	check.Equal(t, "charges", charged.Load(), 20)
+}
+
+// What a call has spent is told once, with what is an estimate of it.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	var spent atomic.Pointer[Spent]
+	config := Config{Prices: pricesOf(t), Observe: func(_ context.Context, s Spent) { spent.Store(&s) }}
+	p := newProgram(t, config, tokensOf(lot), play(recordings["Anthropic, streamed"], 100))
+	p.ask(t, "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":700}`)
+	s := spent.Load()
+	check.Equal(t, "model", s.Call.Name, "claude-sonnet-4*")
+	check.Equal(t, "usage", s.Usage, Usage{Input: 36, CacheRead: 4, CacheWrite: 7, Output: 15})
+	check.Equal(t, "cost", s.Cost, int64(328)) // 327.45
+	check.All(t, "told, status, trust", []any{s.InputTold, s.OutputTold, s.Status, s.Trusted, s.EndedAtLimit}, true, true, 200, true, false)
+}
+
+// A connection that fails leaves the estimate charged, since nobody knows what was done, unless the limit refunds it.
+func TestAProviderThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		refund bool
+		want   int64
+	}{"charged": {false, 700 + 18}, "refunded": {true, 0}} {
+		p := newProgram(t, Config{}, func(m *Meter) []core.Limit {
+			l := core.PerHour(lot).By(keyfuncs.Everyone())
+			if tt.refund {
+				l = l.RefundOn(core.ServerErrors)
+			}
+			return []core.Limit{m.Limit("tokens", Tokens, l)}
+		}, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		_, err := p.client.Post(p.url+chatPath, jsonType, strings.NewReader(`{"max_tokens":700}`)) //nolint:bodyclose // there is no answer
+		check.Is(t, name, err, io.EOF)
+		check.OK(t, p.limiter.Drain(t.Context()))
+		check.Equal(t, name, lot-p.left(t), tt.want)
+	}
 }

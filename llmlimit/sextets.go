@@ -1,17 +1,13 @@
 package llmlimit
 
-import "github.com/weblimit/weblimit/llmlimit/internal/scan"
-
 // sextets decodes base64 that is cut anywhere, and passes it on. What is none of its characters is passed over.
 type sextets struct {
 	bits  uint32
 	count uint8 // of bits
 }
 
-// read decodes some characters.
-func (b *sextets) read(p []byte, json *scan.Scanner) {
-	var room [256]byte
-	out := room[:0]
+// decode appends what some characters are to dst: at most as many bytes.
+func (b *sextets) decode(dst, p []byte) []byte {
 	for _, c := range p {
 		v := sextetValues[c]
 		if v == noValue {
@@ -20,14 +16,10 @@ func (b *sextets) read(p []byte, json *scan.Scanner) {
 		b.bits = b.bits<<6 | uint32(v)
 		if b.count += 6; b.count >= 8 {
 			b.count -= 8
-			out = append(out, byte(b.bits>>b.count))
-		}
-		if len(out) == len(room) {
-			feed(json, out)
-			out = out[:0]
+			dst = append(dst, byte(b.bits>>b.count))
 		}
 	}
-	feed(json, out)
+	return dst
 }
 
 const noValue = 0xff
