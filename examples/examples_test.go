@@ -51,7 +51,7 @@ var others = map[string]struct {
 	limit   string // X-RateLimit-Limit
 }{
 	"api":     {"GET /articles", 200, `"reads";q=1000;w=10`, "1000"},
-	"llm":     {"POST /generate", 401, `"address";q=600;w=60`, ""},
+	"llm":     {"POST /v1/messages", 401, `"address";q=600;w=60`, ""},
 	"login":   {"POST /login", 400, `"login";q=5;w=900`, ""},
 	"payouts": {"GET /payouts/1", 404, `"requests";q=30;w=60`, ""},
 	"exports": {"POST /export", 200, `"exports";q=2;qu="concurrent-requests"`, ""},

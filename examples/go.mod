@@ -11,6 +11,7 @@ replace (
 	github.com/weblimit/weblimit/fiberlimit => ../fiberlimit
 	github.com/weblimit/weblimit/ginlimit => ../ginlimit
 	github.com/weblimit/weblimit/grpclimit => ../grpclimit
+	github.com/weblimit/weblimit/llmlimit => ../llmlimit
 	github.com/weblimit/weblimit/metrics/otel => ../metrics/otel
 	github.com/weblimit/weblimit/metrics/prometheus => ../metrics/prometheus
 	github.com/weblimit/weblimit/policy => ../policy
@@ -37,6 +38,7 @@ require (
 	github.com/weblimit/weblimit/fiberlimit v0.0.0
 	github.com/weblimit/weblimit/ginlimit v0.0.0
 	github.com/weblimit/weblimit/grpclimit v0.0.0
+	github.com/weblimit/weblimit/llmlimit v0.0.0
 	github.com/weblimit/weblimit/metrics/otel v0.0.0
 	github.com/weblimit/weblimit/metrics/prometheus v0.0.0
 	github.com/weblimit/weblimit/policy v0.0.0

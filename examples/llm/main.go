@@ -1,8 +1,10 @@
-// Command llm is a language model behind a quota of tokens. A request is charged its
-// maximum cost first, and cannot exceed it. The answer is streamed, and each token
-// is charged as it is written. The unused part of the first charge is given back. It
-// keeps the quota in memory, or in Redis if REDIS_URL is set. It listens on ADDR, by
-// default :8080.
+// Command llm is a gateway for language models. Customers call it with the libraries of OpenAI and Anthropic. It reserves
+// what a call may cost, passes the answer on as it comes, and charges what was used: of tokens per minute and model, of a
+// plan in money per month, and of what the providers grant the gateway. A stream ends where its reservation does.
+//
+// It keeps the limits in memory, or in Redis if REDIS_URL is set. It listens on ADDR, by default :8080. The model is in
+// this program, unless OPENAI_UPSTREAM and OPENAI_API_KEY, or ANTHROPIC_UPSTREAM and ANTHROPIC_API_KEY, name real ones,
+// such as https://api.openai.com.
 package main
 
 import (
@@ -11,6 +13,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -29,21 +32,41 @@ func main() {
 		}
 		store = redisstore.New(redis.NewClient(options))
 	}
+	fake, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	model := http.Server{Handler: fakeModel(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { log.Fatal(model.Serve(fake)) }()
+
+	gateway, err := newGateway(store, providerOf("OPENAI", fake), providerOf("ANTHROPIC", fake))
+	if err != nil {
+		log.Fatal(err)
+	}
 	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
-	fmt.Printf(`Listening. See what a question takes of 10,000 tokens a minute, and what is left after it:
+	fmt.Printf(`Listening. See what a question takes of 20,000 tokens a minute, and what is left after it:
 
-  curl -iN -H 'X-API-Key: demo' -d 'Why is the sky blue?' '%[1]s/generate?max_tokens=2000'   # 200: "tokens";r= (8000 are left)
-  curl -i  -H 'X-API-Key: demo' -d 'fail' '%[1]s/generate?max_tokens=2000'   # 502: "tokens";r= (almost 8000: what failed is given back)
-  curl -iN -H 'X-API-Key: demo' -d 'And at night?' '%[1]s/generate?max_tokens=2000'   # 200: "tokens";r= (almost 8000 again: an answer costs what it took)
+  curl -i -H 'Authorization: Bearer demo' -d '{"model":"gpt-4o-mini","max_tokens":2000,"messages":[{"role":"user","content":"Why is the sky blue?"}]}' '%[1]s/v1/chat/completions'   # 200: X-Ratelimit-Remaining-Tokens: 179 (2000 and the question are reserved)
+  curl -iN -H 'Authorization: Bearer demo' -d '{"model":"gpt-4o-mini","max_tokens":2000,"stream":true,"messages":[{"role":"user","content":"And at night?"}]}' '%[1]s/v1/chat/completions'   # 200: X-Ratelimit-Remaining-Tokens: 179 (almost all was given back)
+  curl -iN -H 'X-API-Key: demo' -d '{"model":"claude-haiku-4-5","max_tokens":2000,"stream":true,"messages":[{"role":"user","content":"Why?"}]}' '%[1]s/v1/messages'   # 200: Anthropic-Ratelimit-Tokens-Remaining: 179 (each model has a limit of its own)
 
 Long questions cost thousands of tokens each. Reach the limit:
 
-  for i in 1 2 3 4 5; do yes why | head -n 1900 | curl -s -w ' %%{http_code}\n' -H 'X-API-Key: demo' --data-binary @- '%[1]s/generate?max_tokens=4000' | tail -c 300; done   # 200, then 429: "tokens"
-`, url)
-	server := http.Server{Handler: newServer(store), ReadHeaderTimeout: 10 * time.Second}
+  for i in 1 2 3 4 5; do printf '{"model":"gpt-4o-mini","max_tokens":4000,"messages":[{"role":"user","content":"%%s"}]}' "$(yes why | head -n 3900 | tr '\n' ' ')" | curl -s -w ' %%{http_code}\n' -H 'Authorization: Bearer demo' --data-binary @- '%[1]s/v1/chat/completions' | tail -c 300; done   # 200, then 429: rate_limit_exceeded
+`, fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port))
+	server := http.Server{Handler: gateway, ReadHeaderTimeout: 10 * time.Second}
 	log.Fatal(server.Serve(listener))
+}
+
+// providerOf returns the provider that the environment names, or the fake one.
+func providerOf(name string, fake net.Listener) provider {
+	address := cmp.Or(os.Getenv(name+"_UPSTREAM"), "http://"+fake.Addr().String())
+	to, err := url.Parse(address)
+	if err != nil || to.Host == "" {
+		log.Fatalf("%s_UPSTREAM must be like https://api.openai.com: %v", name, err)
+	}
+	return provider{to, os.Getenv(name + "_API_KEY")}
 }
