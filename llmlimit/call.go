@@ -5,11 +5,11 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/llmlimit/internal/peek"
 )
 
 // Other is the Name of calls whose model nobody knows, or for which there is no price. So made-up models share one key.
@@ -63,17 +63,18 @@ func (m *Meter) ReadRequest(r *http.Request) *http.Request {
 		return r
 	}
 	c := &Call{API: m.config.API(r)}
-	var b peeked
-	if r.Body != nil && r.Body != http.NoBody {
-		b = peek(r.Body, m.config.Peek)
+	b := &peek.Body{Complete: true}
+	bodiless := r.Body == nil || r.Body == http.NoBody
+	if !bodiless {
+		b = peek.Begin(r.Body, m.config.Peek)
 	}
 	asked := readBody(b)
 	m.readCall(c, asked, r, b)
 	r = r.WithContext(context.WithValue(r.Context(), callKey{m}, c))
-	if b.body == nil {
+	if bodiless {
 		return r
 	}
-	r.Body = b.body
+	r.Body = b
 	if m.config.AskForUsage && c.API == OpenAI && strings.HasSuffix(r.URL.Path, "/completions") && asked.stream && !asked.options && !asked.doubtful {
 		askForUsage(r, b)
 	}
@@ -81,10 +82,9 @@ func (m *Meter) ReadRequest(r *http.Request) *http.Request {
 }
 
 // askForUsage adds the option to the body of a request, which is an object with fields.
-func askForUsage(r *http.Request, b peeked) {
+func askForUsage(r *http.Request, b *peek.Body) {
 	const option = `"stream_options":{"include_usage":true},`
-	at := bytes.IndexByte(b.head, '{') + 1
-	b.body.head = slices.Concat(b.head[:at], []byte(option), b.head[at:])
+	b.Insert(bytes.IndexByte(b.Head, '{')+1, option)
 	r.GetBody = nil // which has another body
 	if r.ContentLength > 0 {
 		r.ContentLength += int64(len(option))
@@ -94,7 +94,7 @@ func askForUsage(r *http.Request, b peeked) {
 }
 
 // readCall fills in a call by the request and the beginning of its body.
-func (m *Meter) readCall(c *Call, asked *request, r *http.Request, b peeked) {
+func (m *Meter) readCall(c *Call, asked *request, r *http.Request, b *peek.Body) {
 	c.Model = asked.modelName()
 	if model, ok := pathModel(r.URL.EscapedPath()); ok {
 		c.Model = model
@@ -130,10 +130,10 @@ func pathModel(path string) (model string, ok bool) {
 }
 
 // inputBound returns how many tokens the input can have: no tokenizer makes more of them than there are bytes.
-func (m *Meter) inputBound(r *http.Request, b peeked) int64 {
-	length := int64(len(b.head))
-	if !b.complete {
-		if length = r.ContentLength; length < int64(len(b.head)) {
+func (m *Meter) inputBound(r *http.Request, b *peek.Body) int64 {
+	length := int64(len(b.Head))
+	if !b.Complete {
+		if length = r.ContentLength; length < int64(len(b.Head)) {
 			return MaxTokens
 		}
 	}

@@ -3,13 +3,11 @@ package llmlimit
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
@@ -133,31 +131,6 @@ func TestEstimatesOfInput(t *testing.T) {
 	} {
 		c, _ := called(t, Config{BytesPerToken: 4, Peek: 1024}, tt.request)
 		check.Equal(t, name, c.Input, tt.want)
-	}
-}
-
-// A body is passed on as it was, with the error that ended it, and no more of it is kept than was asked for.
-func TestBodiesArePassedOn(t *testing.T) {
-	t.Parallel()
-	text := strings.Repeat("0123456789", 300)
-	broken := errors.New("reset by peer")
-	for _, most := range []int{1, 511, 512, 2999, 3000, 3001, 1 << 20} {
-		for name, r := range map[string]io.Reader{
-			"at once": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text)),
-			"with its end": iotest.DataErrReader(strings.NewReader(text)),
-		} {
-			b := peek(io.NopCloser(r), most)
-			check.Equal(t, name+": complete", b.complete, most >= len(text))
-			if len(b.head) > most+1 || cap(b.head) > most+1 {
-				t.Errorf("%s: %d bytes are kept, of %d", name, cap(b.head), most)
-			}
-			check.Equal(t, name, string(must.Get(io.ReadAll(b.body))(t)), text)
-		}
-		b := peek(io.NopCloser(io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken))), most)
-		got, err := io.ReadAll(b.body)
-		check.Equal(t, "a body that breaks", string(got), text)
-		check.Is(t, "its error", err, broken)
-		check.Equal(t, "it is complete", b.complete, false)
 	}
 }
 

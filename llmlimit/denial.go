@@ -1,12 +1,12 @@
 package llmlimit
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
+	"github.com/weblimit/weblimit/llmlimit/internal/problem"
 )
 
 // Denied answers a denied request as its provider would: status, headers by [Meter.SetHeaders], and the body of an error.
@@ -34,7 +34,7 @@ func (m *Meter) callFor(r *http.Request) *Call {
 // describe writes the headers of a denial, and returns its body.
 func (m *Meter) describe(h http.Header, r *http.Request, d *core.Decision) []byte {
 	api := m.callFor(r).API
-	f := failure{status: d.Status(), message: detail(d, r), retry: d.RetryAfter}
+	f := failure{status: d.Status(), message: problem.Detail(d, r), retry: d.RetryAfter}
 	if binding, ok := d.Binding(); ok {
 		f.measure, _ = m.measure(binding.Rule.Name)
 	}
@@ -48,16 +48,4 @@ func (m *Meter) describe(h http.Header, r *http.Request, d *core.Decision) []byt
 		h.Set("Content-Length", strconv.Itoa(len(text)))
 	}
 	return text
-}
-
-// detail returns the sentence that a denial's problem has.
-func detail(d *core.Decision, r *http.Request) string {
-	var problem struct {
-		Detail string `json:"detail"`
-	}
-	text, _ := d.AppendProblem(nil, r.Header.Get("Accept-Language"))
-	if json.Unmarshal(text, &problem) != nil || problem.Detail == "" {
-		return "Rate limit exceeded."
-	}
-	return problem.Detail
 }

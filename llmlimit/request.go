@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"unicode/utf8"
 
+	"github.com/weblimit/weblimit/llmlimit/internal/peek"
 	"github.com/weblimit/weblimit/llmlimit/internal/scan"
 )
 
@@ -48,14 +49,14 @@ type request struct {
 }
 
 // readBody reads a body. It reads nothing of one that is not complete or no JSON: others would read it differently.
-func readBody(b peeked) *request {
+func readBody(b *peek.Body) *request {
 	r := &request{}
-	if !b.complete || !json.Valid(b.head) {
+	if !b.Complete || !json.Valid(b.Head) {
 		return r
 	}
 	var s scan.Scanner
 	s.Reset(requestTree, r)
-	feed(&s, b.head)
+	feed(&s, b.Head)
 	return r
 }
 

@@ -23,11 +23,31 @@ type question struct {
 	MaxTokens int    `json:"max_tokens"`
 	Stream    bool   `json:"stream"`
 	Messages  []struct {
-		Content string `json:"content"`
+		Content content `json:"content"`
 	} `json:"messages"`
 	Options struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+}
+
+// content is the text of a message: as it is, or in parts.
+type content string
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (c *content) UnmarshalJSON(text []byte) error {
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if text[0] != '[' {
+		return json.Unmarshal(text, (*string)(c))
+	}
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		*c += content(part.Text)
+	}
+	return nil
 }
 
 // form is how an API writes an answer.
@@ -44,7 +64,7 @@ func reply(w http.ResponseWriter, r *http.Request, f form) {
 		http.Error(w, `{"error":{"message":"no question","type":"invalid_request_error"}}`, http.StatusBadRequest)
 		return
 	}
-	asked := strings.Fields(q.Messages[len(q.Messages)-1].Content)
+	asked := strings.Fields(string(q.Messages[len(q.Messages)-1].Content))
 	words := strings.Fields("You asked: " + strings.Join(asked, " ") + " I wonder, too.")
 	if q.MaxTokens > 0 {
 		words = words[:min(len(words), q.MaxTokens)]
