@@ -139,13 +139,13 @@ screenshots: ## take the pictures of docs from examples/observed; five minutes, 
 	cd internal/suites/prometheus && go test -count 1 -run TestPicture -picture '$(CURDIR)/docs/pictures/dashboard.svg' .
 
 # golangci-lint runs all that go vet does, on what the compiler exports. Tests have compiled that with the race
-# detector, which needs a C compiler; those of charts without.
+# detector, which needs a C compiler; those of charts and models without.
 lint: ## check formatting, golangci-lint with go vet in it, and the import rules
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \
 	if [ -n "$$out" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$out"; exit 1; fi
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && GOBIN="$$tools" go install $(GOLANGCI_LINT) && \
 	if [ "$$(go env CGO_ENABLED)" = 1 ]; then race=-race; fi && export race && \
-	scripts/modules sh -c 'case $$PWD in */suites/charts) ;; *) export GOFLAGS="$$(go env GOFLAGS) $$race" ;; esac; exec "$$0" "$$@"' \
+	scripts/modules sh -c 'case $$PWD in */suites/charts | */suites/models) ;; *) export GOFLAGS="$$(go env GOFLAGS) $$race" ;; esac; exec "$$0" "$$@"' \
 		"$$tools/golangci-lint" run --config '$(CURDIR)/.golangci.yml' ./...
 	scripts/check-deps
 

@@ -81,7 +81,7 @@ func TestBlocksAreCompiled(t *testing.T) {
 	for _, pattern := range []string{
 		"*_test.go", "*/main.go", "*/docs_test.go", "api/secrets/operations_test.go", "../quota/*_test.go", "../quota/*/*_test.go", "../core/pgstore/example_test.go",
 		"../bench/migrate/*_test.go", "../deploy/gateways/tyk/*.go",
-		"../internal/suites/service/docs_test.go", "../internal/suites/service/pages_test.go", "../internal/suites/service/where_test.go", "../service/envoy/docs_test.go", "../grpclimit/grpclimittest/*_test.go", "../llmlimit/*_test.go",
+		"../internal/suites/service/docs_test.go", "../internal/suites/service/pages_test.go", "../internal/suites/service/where_test.go", "../service/envoy/docs_test.go", "../grpclimit/grpclimittest/*_test.go", "../llmlimit/*_test.go", "../llmlimit/mcp/*_test.go", "llm/*.go",
 	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {

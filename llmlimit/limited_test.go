@@ -188,3 +188,30 @@ func TestAProviderThatDoesNotAnswer(t *testing.T) {
 		check.Equal(t, name, lot-p.left(t), tt.want)
 	}
 }
+
+// Of a choice of budgets the one that has paid is charged what was used, and what it has no room for goes on to the next.
+func TestPlanThenCredits(t *testing.T) {
+	t.Parallel()
+	const body = `{"max_tokens":5}` // estimated 16 + 5 tokens; 51 are used
+	p := newProgram(t, Config{}, func(m *Meter) []core.Limit {
+		plan := m.Limit("plan", Tokens, core.PerHour(80).FixedWindow().By(keyfuncs.Everyone()))
+		credits := m.Limit("credits", Tokens, core.PerDay(100).FixedWindow().By(keyfuncs.Everyone()))
+		return []core.Limit{core.First(plan.SpillOver(), credits)}
+	}, play(recordings["Anthropic, streamed"], 0))
+	used := func() (n [2]int64) {
+		check.OK(t, p.limiter.Drain(t.Context()))
+		d := must.Get(p.limiter.Peek(t.Context(), "all", 0))(t)
+		for i, r := range d.Results() {
+			n[i] = r.Rule.Burst - r.Remaining
+		}
+		return n
+	}
+	for _, step := range []struct {
+		status int
+		used   [2]int64
+	}{{200, [2]int64{51, 0}}, {200, [2]int64{80, 22}}, {200, [2]int64{80, 73}}, {200, [2]int64{80, 100}}, {429, [2]int64{80, 100}}} {
+		status, _, _ := p.ask(t, "/v1/messages", body)
+		check.Equal(t, "status", status, step.status)
+		check.Equal(t, "used of plan and credits", used(), step.used)
+	}
+}

@@ -128,7 +128,8 @@ func Must(m *Meter, err error) *Meter {
 //
 //	m.Limit("tokens", llmlimit.Tokens, core.PerMinute(100_000).By(user))
 //
-// A request costs MaxTokens, so that it does not pass, where ReadRequest has not read it.
+// A request costs MaxTokens, so that it does not pass, where ReadRequest has not read it. An estimate above the burst never
+// passes: where limits are small, add core.Limit.UpToBurst.
 //
 // It panics if the measure is unknown, or Money without prices, or if the name has another measure already. So call it
 // at start-up.

@@ -59,12 +59,14 @@ func newGateway(store core.Store, openAI, anthropic provider) (http.Handler, err
 // customerLimits decide a call together: it passes all of them, or takes nothing of any.
 func customerLimits(meter *llmlimit.Meter) []core.Limit {
 	customer := keyfuncs.User(customerKey{})
+	plan := meter.Limit("plan", llmlimit.Money, core.PerMonth(5_000_000, time.UTC).By(customer))                         // $5 a month
+	credits := meter.Limit("credits", llmlimit.Money, core.Per(20_000_000, 365*24*time.Hour).FixedWindow().By(customer)) // $20 a year
 	return []core.Limit{
 		core.Concurrent(8).By(customer).Named("streams"),
 		meter.Limit("requests", llmlimit.Requests, core.PerMinute(60).By(customer)),
 		meter.Limit("tokens", llmlimit.Tokens, core.PerMinute(20_000).By(customer, meter.Model())),
-		// The plan: $5 a month. A call that fails costs what it has used.
-		meter.Limit("plan", llmlimit.Money, core.PerMonth(5_000_000, time.UTC).By(customer).RefundOn(core.ServerErrors)),
+		// The plan pays, and once it is used up, credits do; also for what a call costs beyond its estimate.
+		core.First(plan.SpillOver(), credits),
 		// What the providers grant this gateway, for all customers. Those who try it for nothing leave them the last
 		// quarter.
 		meter.Limit("account", llmlimit.Tokens, core.PerMinute(400_000).By(keyfuncs.Everyone()).KeepFree(0.25, keyfuncs.Matches(pays))),
@@ -127,6 +129,7 @@ func forward(r *httputil.ProxyRequest, openAI, anthropic provider) {
 // observe logs what a call has cost, for whoever asks why a plan is used up.
 func observe(ctx context.Context, s llmlimit.Spent) {
 	id, _ := ctx.Value(customerKey{}).(string)
+	d, _ := core.FromContext(ctx)
 	slog.InfoContext(ctx, "call", "customer", id, "model", s.Call.Name, "status", s.Status, "input", s.Usage.Input,
-		"output", s.Usage.Output, "told", s.InputTold && s.OutputTold, "ended", s.EndedAtLimit, "micros", s.Cost)
+		"output", s.Usage.Output, "told", s.InputTold && s.OutputTold, "ended", s.EndedAtLimit, "micros", s.Cost, "paid_by", d.PaidBy())
 }

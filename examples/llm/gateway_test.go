@@ -153,6 +153,25 @@ func TestKeysStayWhereTheyBelong(t *testing.T) {
 	check.Equal(t, "calls", len(seen), 2)
 }
 
+// The plan pays, then credits do; then nobody.
+func TestPlanThenCredits(t *testing.T) {
+	t.Parallel()
+	store := weblimittest.New(t)
+	server := serve(t, store, fakeModel())
+	for _, step := range []struct {
+		usedUp string
+		status int
+		answer string
+	}{{"", 200, "You asked"}, {"plan", 200, "You asked"}, {"credits", 429, `"code":"insufficient_quota"`}} {
+		if step.usedUp != "" {
+			store.Exhaust(step.usedUp, keyfuncs.Encode("user", "alice"))
+		}
+		status, _, answer := ask(t, server, "demo", chats, mini, "why")
+		check.Equal(t, "status, with "+step.usedUp+" used up", status, step.status)
+		check.Contains(t, "answer, with "+step.usedUp+" used up", answer, step.answer)
+	}
+}
+
 // Customers who try it leave a quarter of the account to those who pay. The account's limit is asked by itself, since no
 // customer can use it up alone.
 func TestPriority(t *testing.T) {

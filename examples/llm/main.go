@@ -1,6 +1,6 @@
 // Command llm is a gateway for language models. Customers call it with the libraries of OpenAI and Anthropic. It reserves
 // what a call may cost, passes the answer on as it comes, and charges what was used: of tokens per minute and model, of a
-// plan in money per month, and of what the providers grant the gateway. A stream ends where its reservation does.
+// plan in money per month and then of credits, and of what the providers grant the gateway. A stream ends where its reservation does.
 //
 // It keeps the limits in memory, or in Redis if REDIS_URL is set. It listens on ADDR, by default :8080. The model is in
 // this program, unless OPENAI_UPSTREAM and OPENAI_API_KEY, or ANTHROPIC_UPSTREAM and ANTHROPIC_API_KEY, name real ones,

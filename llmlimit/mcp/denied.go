@@ -58,5 +58,5 @@ func (t *Tools) Denied(w http.ResponseWriter, r *http.Request, d core.Decision) 
 		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	}
 	w.WriteHeader(t.config.Status)
-	_, _ = w.Write(text) //nolint:gosec // G705: JSON; fails only when the client is gone
+	_, _ = w.Write(text)
 }
