@@ -161,3 +161,18 @@ func ExampleDecision_Settle_failures() {
 	// wrong
 	// wait
 }
+
+// A client may owe up to 50,000 tokens, and waits that off.
+func ExampleLimit_Debt() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerMinute(10_000).By(keyfuncs.User("userID")).Estimate(500).Debt(50_000),
+	})
+	d := limiter.AllowKey(ctx, "user:alice", 500)
+	if err := core.Spend(core.NewContext(ctx, d), 30_000); err != nil {
+		panic(err)
+	}
+	d.Settle(core.Outcome{Status: 200})
+	next := limiter.AllowKey(ctx, "user:alice", 500)
+	fmt.Println(next.Allowed, next.RetryAfter.Round(time.Second))
+	// Output: false 2m3s
+}

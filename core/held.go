@@ -46,7 +46,7 @@ func settleHeld(l *Limiter, all []seam.Held, age time.Duration, refund bool, o O
 		if !h.Result.Charged {
 			c.first, c.taken = 0, 0
 		}
-		c.told, c.spent = h.Told, min(h.Spent, 3*rule.Whole) // a bucket never owes more
+		c.told, c.spent = h.Told, min(h.Spent, maxSpent)
 	}
 	if refund {
 		r.end(func(*charge) bool { return true })

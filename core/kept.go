@@ -31,6 +31,8 @@ type change struct {
 	check *Check
 	units int64 // more, or negative, given back
 	err   error // why it is not known whether the store was told, or why it was not
+
+	forgiven int64 // of the units, those that the store has not charged
 }
 
 // retryIn returns in how long the store is told again.
@@ -118,7 +120,7 @@ func (r *reservation) abandon() (lost []change) {
 // lose returns the units that the store was about to be told as given up. The reservation's mu
 // is held.
 func (c *charge) lose() change {
-	lost := change{c.limit, &c.check, c.telling, c.kept.err}
+	lost := change{limit: c.limit, check: &c.check, units: c.telling, err: c.kept.err}
 	c.telling, c.kept = 0, nil
 	return lost
 }

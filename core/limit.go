@@ -26,7 +26,7 @@ import (
 //     [Limit.CostBy], [Limit.OncePer], [Limit.Repeats]
 //   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.KeepFree]
 //   - the charge after the response: [Limit.RefundOn], [Limit.Estimate],
-//     [Limit.EstimateBy], [Limit.UpToBurst]
+//     [Limit.EstimateBy], [Limit.UpToBurst], [Limit.Debt]
 //   - delays instead of denials: [Limit.Wait], [Limit.SlowDown]
 //   - warnings before denials: [Limit.WarnAt], [Limit.Soft]
 //   - penalties for repeat offenders: [Limit.Penalty]

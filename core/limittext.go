@@ -24,7 +24,7 @@ const maxLimitText = 256
 //	rate      = number, [ requests ], ( "/" | "per" ), ( duration | unit | calendar ) ;
 //	calendar  = "day", zone | "month", [ "from", number ], zone ;
 //	option    = algorithm | "burst", number | "jitter" | "from first use" | "wait", duration
-//	          | "lease", duration | "soft", number ;
+//	          | "lease", duration | "soft", number | "debt", number ;
 //	algorithm = [ "token" ], "bucket" | "leaky", [ "bucket" ], duration
 //	          | "fixed", [ "window" ] | "sliding", [ "window" ] | [ "sliding" ], "log" ;
 //	duration  = number, unit, { number, unit } ;
@@ -40,6 +40,7 @@ const maxLimitText = 256
 //	5 per 15 minutes                   Per(5, 15*time.Minute)
 //	10r/s burst 20                     PerSecond(10).Burst(20)
 //	1000/day fixed jitter              PerDay(1000).FixedWindow().Jitter()
+//	1000/minute debt 5000              PerMinute(1000).Debt(5000)
 //	100/5h from first use              Per(100, 5*time.Hour).FromFirstUse()
 //	5/15m log                          Per(5, 15*time.Minute).SlidingLog()
 //	10/s leaky 1s                      PerSecond(10).LeakyBucket(time.Second)
@@ -112,6 +113,9 @@ func fromText(t limittext.Text) Limit {
 	if t.Soft != nil {
 		l = l.Soft(*t.Soft)
 	}
+	if t.Debt != nil {
+		l = l.Debt(*t.Debt)
+	}
 	return l
 }
 
@@ -142,6 +146,9 @@ func (l Limit) String() string {
 	}
 	if n.hasSoft {
 		t.Soft = &n.Soft
+	}
+	if n.HasDebt {
+		t.Debt = &n.Debt
 	}
 	return algorithmWords.Write(&t)
 }

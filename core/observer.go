@@ -219,6 +219,11 @@ type Settlement struct {
 	// [Concurrent] limit it is the slots that were given back.
 	Units int64
 
+	// Forgiven is how many of the Units were not charged, since the client owes as much as [Limit.Debt] lets it. Nothing
+	// charges them later. It is also told of what this process has granted in an outage, with 0 Units: those were told
+	// with the decisions.
+	Forgiven int64
+
 	// Err is why it is not known whether the store has taken note, or why it has not; then
 	// nothing tries again. A change that is still to be tried again is not reported yet.
 	Err error

@@ -35,7 +35,11 @@ func (l *Limiter) reconcile(ctx context.Context, c *call) {
 		return
 	}
 	for i, limit := range due.limits { // this charge may reach a warning level
-		if check := &due.checks[i]; len(limit.warnAt) > 0 || c.asker != nil {
+		check := &due.checks[i]
+		if n := due.results[i].Forgiven; n > 0 && l.observers != nil {
+			l.settled(Settlement{Rule: check.Rule, Shadow: limit.shadow, Forgiven: n, check: check})
+		}
+		if len(limit.warnAt) > 0 || c.asker != nil {
 			r := LimitResult{Rule: check.Rule, Result: due.results[i]}
 			l.warn(ctx, limit, check.Key, check.Cost, &r, c.asker)
 		}

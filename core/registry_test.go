@@ -42,6 +42,8 @@ func TestNamesOfOneStore(t *testing.T) {
 		{"another burst", base, base.Burst(11), different + "burst 10 and 11" + named},
 		{"another algorithm", base, base.SlidingWindow(), different + "algorithm token bucket and sliding window" + named},
 		{"jitter", base.FixedWindow(), base.FixedWindow().Jitter(), different + "jitter false and true" + named},
+		{"a debt", base, base.Debt(5), different + "debt of one burst and 5" + named},
+		{"the default debt, chosen", base, base.Debt(10), different + "debt of one burst and 10" + named},
 		{"first use", base.FixedWindow(), base.FromFirstUse(), different + "from first use false and true" + named},
 		{"equal penalties", base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}), base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute, Factor: 2, Max: 24 * time.Hour}), ""},
 		{"another calendar", core.PerMonth(10, time.UTC).By(keyfuncs.ClientIP()).Named("a"), core.PerCalendarDay(10, time.UTC).By(keyfuncs.ClientIP()).Named("a"), different + "calendar months from day 1 in UTC and days in UTC" + named},

@@ -54,6 +54,9 @@ type charge struct {
 	kept    *keptCharge // what the store has to be told again, or nil
 }
 
+// maxSpent bounds what one request is reported to have cost: no limit counts more, and the service takes no more.
+const maxSpent = 1 << 53
+
 // due returns the units that should be charged. While the handler runs nothing is given back,
 // and costs that it reports are charged step by step. Reported costs are never given
 // back.
@@ -228,8 +231,7 @@ func (r *reservation) spend(n int64, names []string) (found bool) {
 				continue
 			}
 			found = true
-			// A bucket never owes more than this.
-			c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.Whole), true
+			c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), maxSpent), true
 		}
 	})
 	return found

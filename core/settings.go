@@ -38,16 +38,17 @@ const (
 	setWarn
 	setUpToBurst
 	setStatus
+	setDebt
 )
 
 // settingNames are the decorators, in the order of the bits.
 var settingNames = [...]string{
 	"By", "Burst", "Cost", "CostBy", "Estimate", "EstimateBy", "Lease", "LeakyBucket", "Wait", "OnMissingKey", "OncePer",
-	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst", "Status",
+	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst", "Status", "Debt",
 }
 
 // inText are the settings that the text of a limit makes.
-const inText = setBurst | setLease | setLeaky | setWait | setSoft
+const inText = setBurst | setDebt | setLease | setLeaky | setWait | setSoft
 
 // names returns the decorators of a set.
 func (s setting) names() string {

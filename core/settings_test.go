@@ -31,6 +31,7 @@ func TestSettingsThatWouldDoNothingAreErrors(t *testing.T) {
 		{"two of several", five.Cost(2).Wait(time.Second).Wait(time.Second).Cost(3), "Cost, Wait" + twice},
 		{"CostBy", five.CostBy(costing).CostBy(costing), "CostBy" + twice},
 		{"Estimate", five.Estimate(2).Estimate(3), "Estimate" + twice},
+		{"Debt", five.Debt(2).Debt(2), "Debt" + twice},
 		{"UpToBurst", five.Estimate(2).UpToBurst().UpToBurst(), "UpToBurst" + twice},
 		{"EstimateBy", five.EstimateBy(costing).EstimateBy(costing), "EstimateBy" + twice},
 		{"Lease", core.Concurrent(5).Lease(time.Second).Lease(time.Minute), "Lease" + twice},

@@ -233,7 +233,11 @@ func (r *reservation) call(how func(Store, context.Context, []Check, []Result) e
 	}
 	for i, limit := range c.limits {
 		if units := r.toldOf(limit); units != 0 {
-			r.report(&change{limit, &c.checks[i], units, err})
+			told := change{limit: limit, check: &c.checks[i], units: units, err: err}
+			if units > 0 && err == nil {
+				told.forgiven = min(c.results[i].Forgiven, units)
+			}
+			r.report(&told)
 		} else {
 			again = true
 		}
@@ -268,7 +272,7 @@ func (r *reservation) report(c *change) {
 	denied := r.denied
 	r.mu.Unlock()
 	if !denied {
-		r.limiter.settled(Settlement{Rule: c.check.Rule, Shadow: c.limit.shadow, Units: c.units, Err: c.err, check: c.check})
+		r.limiter.settled(Settlement{Rule: c.check.Rule, Shadow: c.limit.shadow, Units: c.units, Forgiven: c.forgiven, Err: c.err, check: c.check})
 	}
 }
 

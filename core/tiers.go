@@ -13,7 +13,7 @@ import (
 
 // Tiers chooses the numbers for each request, such as those of the client's plan. It
 // takes quota, window, burst, algorithm, jitter, first use and soft limit from the limit that f
-// returns. Name, key, cost and everything else stay. The zero Limit stands for the
+// returns, and the debt if it has one. Name, key, cost and everything else stay. The zero Limit stands for the
 // limit's own numbers. So does a tier that can never work, which is logged as
 // advice WL006. One that holds less than a request costs is logged as well, and denies the
 // request: the limit's own numbers may be a larger plan's.
@@ -60,6 +60,9 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	}
 	n := l.numbers
 	n.Once, n.Repeats, n.hasRepeats = t.base.Once, t.base.Repeats, false // these stay the limit's
+	if !n.HasDebt {
+		n.Debt, n.HasDebt = t.base.Debt, t.base.HasDebt
+	}
 	n.Block, n.hasPenalty = t.base.Block, t.base.Penalized()
 	if known := t.known.Load(); known != nil {
 		if rule, ok := (*known)[n]; ok {

@@ -93,6 +93,12 @@ func docsEstimate(api *gin.RouterGroup, store core.Store, ask func(c *gin.Contex
 	})
 }
 
+func docsDebt() core.Limit {
+	output := core.PerMinute(10_000).By(keyfuncs.User("customer")).Named("output").
+		Estimate(500).Debt(50_000)
+	return output
+}
+
 func docsBeyond(berlin *time.Location) []core.Limit {
 	login := core.Per(5, 15*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
 		RefundOn(core.Successes).                                        // only failures count
@@ -270,6 +276,7 @@ func TestDocumentedLimitsWork(t *testing.T) {
 		t.Error(err)
 	}
 	docsAdvice(store, []core.Limit{docsPlan()})
+	docsAdvice(store, []core.Limit{docsDebt()})
 	docsDenied(r, core.ForLimits(store, []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Named("all")}))
 }
 

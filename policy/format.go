@@ -117,7 +117,7 @@ var limitObject = &object{
 	hints: map[string]string{
 		"rate": "write limit: 100/minute", "quota": "write limit: 100/minute", "requests_per_unit": "write limit: 100/minute", "unit": "write limit: 100/minute", "window": "write limit: 100/minute", "per": "write limit: 100/minute",
 		"burst": "it is part of limit: 100/minute burst 20", "algorithm": "it is part of limit: 100/minute sliding", "jitter": "it is part of limit: 100/hour fixed jitter", "from_first_use": "it is part of limit: 100/5h from first use",
-		"wait": "it is part of limit: 10/second wait 500ms", "lease": "it is part of limit: concurrent 2 lease 30s", "soft": "it is part of limit: 1000/month UTC soft 800", "concurrent": "write limit: concurrent 2",
+		"wait": "it is part of limit: 10/second wait 500ms", "lease": "it is part of limit: concurrent 2 lease 30s", "soft": "it is part of limit: 1000/month UTC soft 800", "debt": "it is part of limit: 1000/minute debt 5000", "concurrent": "write limit: concurrent 2",
 		"key": "write by: ip", "reserve": "it is now keep_free: {share: 0.2, for: {methods: [POST]}}", "name": "the name of a limit is its field in limits", "region": "write regions: leased, each or home", "shadow_mode": "write shadow: true", "routes": "write when: {routes: […]}", "paths": "write when: {paths: […]}", "methods": "write when: {methods: […]}",
 	},
 	fields: []field{

@@ -131,8 +131,9 @@ func (s *Store) answerCharges(ctx context.Context, checks, rest []store.Check, r
 			k.mu.Unlock()
 		}
 		c.Cost = 0
+		forgiven := results[i].Forgiven // by home
 		if answer := results[i : i+1]; s.Peek(ctx, []store.Check{c}, answer) == nil {
-			answer[0].Charged = true
+			answer[0].Charged, answer[0].Forgiven = true, forgiven
 		}
 	}
 }

@@ -131,7 +131,7 @@ func derive(r *store.Rule, name string, change func(*store.Numbers)) (*store.Rul
 // counter returns the rule of a record that lasts for a period and holds units, or any number of them if units is 0.
 func (p *plan) counter(name string, units int64) (*store.Rule, error) {
 	return derive(p.rule, p.rule.Name+name, func(n *store.Numbers) {
-		n.Quota, n.Burst, n.Whole, n.Soft = unlimited, unlimited, unlimited, 0
+		n.Quota, n.Burst, n.Whole, n.Soft, n.Debt, n.HasDebt = unlimited, unlimited, unlimited, 0, 0, false
 		if units > 0 {
 			n.Burst = units
 		}

@@ -27,9 +27,24 @@ type chargesOf struct {
 	held   []compose.Held
 }
 
-// reservationFormat is the first byte. Another order of fields needs another: processes of two versions settle
-// each other's reservations while a release is rolled out.
-const reservationFormat = 2
+// The first byte. Another order of fields needs another: processes of two versions settle each other's reservations while
+// a release is rolled out. So one without a debt that is chosen has the format that older processes read.
+const (
+	reservationFormat = 2
+	debtFormat        = 3 // all numbers, those of the debt included
+)
+
+// format returns the format that a reservation needs, and how many numbers of each rule that has.
+func (v *reservation) format() (first byte, numbers int) {
+	for i := range v.charges {
+		for k := range v.charges[i].held {
+			if v.charges[i].held[k].Rule.HasDebt {
+				return debtFormat, flat.Length
+			}
+		}
+	}
+	return reservationFormat, flat.Before
+}
 
 // isSpare stands in the place of Held.Estimate for a Held that is a spare one.
 const isSpare = 2
@@ -38,7 +53,8 @@ var errReservation = errors.New("a reservation of another version")
 
 // append appends the reservation as binary: whole numbers as varints, texts with their length.
 func (v *reservation) append(dst []byte) []byte {
-	w := writer{append(dst, reservationFormat)}
+	format, numbers := v.format()
+	w := writer{append(dst, format), numbers}
 	w.int(v.at.UnixMicro())
 	w.int(v.sealed.UnixMicro())
 	w.text(v.first)
@@ -56,10 +72,15 @@ func (v *reservation) append(dst []byte) []byte {
 
 // read reads what append has written.
 func (v *reservation) read(text []byte) error {
-	if len(text) == 0 || text[0] != reservationFormat {
+	r := reader{numbers: flat.Before}
+	switch {
+	case len(text) > 0 && text[0] == reservationFormat:
+	case len(text) > 0 && text[0] == debtFormat:
+		r.numbers = flat.Length
+	default:
 		return errReservation
 	}
-	r := reader{in: text[1:]}
+	r.in = text[1:]
 	v.at, v.sealed, v.first = time.UnixMicro(r.int()), time.UnixMicro(r.int()), r.text()
 	for range r.count() {
 		of := chargesOf{policy: string(r.text())}
@@ -78,7 +99,10 @@ func (v *reservation) read(text []byte) error {
 	return nil
 }
 
-type writer struct{ out []byte }
+type writer struct {
+	out     []byte
+	numbers int // of each rule
+}
 
 func (w *writer) int(n int64) { w.out = binary.AppendVarint(w.out, n) }
 
@@ -98,7 +122,7 @@ func (w *writer) text(b []byte) {
 func (w *writer) held(h *compose.Held) {
 	numbers := flat.Of(&h.Rule.Numbers)
 	w.text([]byte(h.Rule.Name))
-	for _, each := range numbers.Values {
+	for _, each := range numbers.Values[:w.numbers] {
 		w.int(each)
 	}
 	w.text([]byte(numbers.Zone))
@@ -118,8 +142,9 @@ func (w *writer) held(h *compose.Held) {
 // reader reads what a writer has written. Once something is bad, it returns zeros. Tokens are sealed, so what
 // it reads is ours, but a release with a mistake may have sealed it: it checks every length all the same.
 type reader struct {
-	in  []byte
-	bad bool
+	in      []byte
+	bad     bool
+	numbers int // of each rule
 }
 
 func (r *reader) int() int64 {
@@ -152,7 +177,7 @@ func (r *reader) text() []byte {
 func (r *reader) held() (h compose.Held, err error) {
 	name := string(r.text())
 	var written flat.Numbers
-	for i := range written.Values {
+	for i := range r.numbers {
 		written.Values[i] = r.int()
 	}
 	written.Zone = string(r.text())

@@ -240,6 +240,9 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	case j.Op > peek: // there is no question whether it fits
 		reading.Tell(check)
 		reading.Answer(rule, 0, result)
+		if j.Op == charge && !result.Unknown {
+			result.Forgiven = a.Forgiven(check)
+		}
 		return
 	}
 	// The reading is from before all equal jobs, except that of a log.

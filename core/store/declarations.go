@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -167,6 +168,14 @@ func conflict(a, b *Declaration) error {
 	return nil
 }
 
+// debtInWords returns the debt for errors.
+func (r *Rule) debtInWords() string {
+	if r.HasDebt {
+		return strconv.FormatInt(r.Debt, 10)
+	}
+	return "of one burst"
+}
+
 // inWords returns the penalty for errors.
 func (b Block) inWords() string {
 	if b == (Block{}) {
@@ -199,6 +208,7 @@ func (d *Declaration) settings() []setting {
 		{"window", d.Rule.Window},
 		{"burst", d.Rule.Burst},
 		{"capacity", d.Rule.Whole},
+		{"debt", d.Rule.debtInWords()},
 		{"soft", d.Rule.Soft},
 		{"jitter", d.Rule.Jitter},
 		{"from first use", d.Rule.FromUse},
@@ -219,6 +229,8 @@ func (d *Declaration) says(s setting) bool {
 		return d.Rule.Burst != d.Rule.Quota
 	case "capacity":
 		return d.Rule.Whole != d.Rule.Burst
+	case "debt":
+		return d.Rule.HasDebt
 	}
 	return true
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Integers are a rule's numbers as the integers with which stores count. All of them, but for Ahead, are at
-// most 2^51, so that they, their sums and their differences are exact in a float64, the
+// most 2^51, and Most 2^52, so that they, the sums of two of them and their differences are exact in a float64, the
 // only number that Redis's Lua has.
 //
 // For a token bucket, one unit is Unit debt, the bucket and its queue hold Capacity debt,
@@ -22,6 +22,9 @@ type Integers struct {
 	Rate     int64
 	Capacity int64
 	Whole    int64 // Capacity for the class of requests that may use all of it: see core.Limit.KeepFree
+
+	// Most is what a charge of units that are spent already brings the use to at most: Whole and the debt.
+	Most int64
 
 	// Ahead is how many microseconds after the present a bucket of the rule can expire at most. One that
 	// expires later was written before the clock was set back. It is 0 for windows of the calendar, which
@@ -47,7 +50,38 @@ func (r *Rule) convert() (err error) {
 	if err := r.queue(); err != nil {
 		return err
 	}
+	if err := r.most(); err != nil {
+		return err
+	}
 	r.Integers.Ahead = r.ahead()
+	return nil
+}
+
+// maxLogged bounds what an entry of a sliding log can hold: it has two bytes for its units.
+const maxLogged = 1<<16 - 1
+
+// most sets Integers.Most. By default it is Whole, with the queue, once more.
+func (r *Rule) most() error {
+	n := &r.Integers
+	if n.Most = 2 * n.Whole; !r.HasDebt {
+		return nil
+	}
+	unit, most := int64(1), int64(2*integer.Max)
+	switch r.Algorithm {
+	case TokenBucket:
+		unit = n.Unit
+		if ticks := 2 * integer.Longest.Microseconds() / n.Tick; n.Rate < most/ticks {
+			most = ticks * n.Rate // it drains within 200 years
+		}
+	case SlidingWindow:
+		most /= n.Unit
+	case SlidingLog:
+		most = maxLogged
+	}
+	if r.Debt > (most-n.Whole)/unit {
+		return fmt.Errorf("a debt of %d units beyond %d is too large to count exactly", r.Debt, r.Whole)
+	}
+	n.Most = n.Whole + r.Debt*unit
 	return nil
 }
 
@@ -135,9 +169,13 @@ func (r *Rule) ahead() int64 {
 	switch r.Algorithm {
 	case TokenBucket:
 		// It allows for twice the burst, which a bucket can come to owe, and for the burst of another
-		// class or tier: two windows, if that is longer.
+		// class or tier: two windows, if that is longer. A debt that is chosen comes on top.
 		window := min(r.Window, integer.Longest).Microseconds() / n.Tick
-		return (2*max(n.Whole/n.Rate+1, window) + 1) * n.Tick
+		ticks := 2*max(n.Whole/n.Rate+1, window) + 1
+		if r.HasDebt {
+			ticks += (n.Most - n.Whole) / n.Rate
+		}
+		return ticks * n.Tick
 	case FixedWindow:
 		return n.Unit
 	case SlidingWindow:

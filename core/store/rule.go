@@ -18,6 +18,8 @@ type Numbers struct {
 	Window    time.Duration // for Concurrency, the lease; unused for Calendar and Ledger, whose windows vary
 	Burst     int64         // units that can be used at once: the capacity of a token bucket; defaults to Quota
 	Whole     int64         // capacity for all classes of requests, of which this class may use Burst; defaults to Burst
+	Debt      int64         // units beyond Whole that can be charged for what is spent already; needs HasDebt
+	HasDebt   bool          // Debt is chosen, and may be 0; without it, it is as many units as Whole
 	Soft      int64         // used units from which on a request is over the soft limit; 0 for no soft limit
 	Jitter    bool          // windows start at an offset that depends on the key
 	FromUse   bool          // a FixedWindow begins with the first charge, and is not aligned to the epoch
@@ -101,6 +103,9 @@ func (r *Rule) complete() (err error) {
 	if err := r.validate(); err != nil {
 		return err
 	}
+	if err := r.validateChosen(); err != nil {
+		return err
+	}
 	if r.Algorithm == Calendar || r.Algorithm == Ledger {
 		r.calendar = calendarOf(r.Calendar)
 		r.Calendar = r.calendar.Period // equal zones may have been loaded twice
@@ -143,12 +148,6 @@ func (r *Rule) validate() error {
 		return fmt.Errorf("a class of requests can't have %d of %d units: Burst must be at most Whole", r.Burst, r.Whole)
 	case r.Whole != r.Quota && r.Algorithm != TokenBucket:
 		return fmt.Errorf("a burst belongs to a token bucket, not to a %v", r.Algorithm)
-	case r.Jitter && !r.Algorithm.shifts():
-		return fmt.Errorf("jitter belongs to windows, not to a %v", r.Algorithm)
-	case r.FromUse && r.Algorithm != FixedWindow:
-		return fmt.Errorf("only a fixed window can begin with first use, not a %v", r.Algorithm)
-	case r.FromUse && r.Jitter:
-		return errors.New("jitter belongs to windows of the clock: those that begin with first use are spread as their first requests are")
 	case r.Soft < 0 || r.Soft > 0 && r.Soft >= r.Whole:
 		return fmt.Errorf("the soft limit must be at least 1 and below the %d units of the limit itself, got %d", r.Whole, r.Soft)
 	case r.Algorithm == SlidingLog && r.Quota > maxLogQuota:
@@ -171,6 +170,25 @@ func (r *Rule) validate() error {
 		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, r.Wait)
 	case r.Wait > 0 && r.Burst < r.Whole:
 		return errors.New("a token bucket in which requests queue has only one class of requests")
+	}
+	return nil
+}
+
+// validateChosen checks what not every limit has, and what its algorithm or the rest of it must go with.
+func (r *Rule) validateChosen() error {
+	switch {
+	case r.Jitter && !r.Algorithm.shifts():
+		return fmt.Errorf("jitter belongs to windows, not to a %v", r.Algorithm)
+	case r.FromUse && r.Algorithm != FixedWindow:
+		return fmt.Errorf("only a fixed window can begin with first use, not a %v", r.Algorithm)
+	case r.FromUse && r.Jitter:
+		return errors.New("jitter belongs to windows of the clock: those that begin with first use are spread as their first requests are")
+	case r.HasDebt && r.Algorithm == Concurrency:
+		return errors.New("a debt belongs to limits that count requests, not to a concurrency limit")
+	case r.Debt < 0:
+		return fmt.Errorf("the debt must be at least 0, got %d", r.Debt)
+	case r.Debt > 0 && !r.HasDebt:
+		return fmt.Errorf("a debt of %d that is not chosen: set HasDebt", r.Debt)
 	}
 	return nil
 }

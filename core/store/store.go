@@ -42,8 +42,8 @@ type Store interface {
 	Peek(ctx context.Context, checks []Check, results []Result) error
 
 	// Charge charges the checks whether or not they fit, for units that are already
-	// spent. A bucket can come to owe one burst more than it holds, and no more. The
-	// results say what is left. Charge does not read Check.Once.
+	// spent. A bucket can come to owe its rule's Debt more than it holds, and no more: by default one burst. The
+	// results say what is left, and what was not charged for that. Charge does not read Check.Once.
 	Charge(ctx context.Context, checks []Check, results []Result) error
 
 	// Refund gives back what Take charged. It takes the checks and results of that call,
@@ -182,6 +182,10 @@ type Result struct {
 	// first tick in which all that the bucket holds fits without queueing. 0 if it has its turn at
 	// once.
 	Turn time.Duration
+
+	// Forgiven, after Charge, is how many units of the cost were not charged, rounded up, since the client owes all that
+	// the rule's Debt lets it. They are lost: nothing charges them later.
+	Forgiven int64
 
 	// At is when the store decided, by its own clock, in microseconds since the epoch.
 	// For slots that were taken it is the time that identifies them: see Store.Refund.

@@ -63,10 +63,10 @@ func TestNoNumberIsForgottenOnTheWay(t *testing.T) {
 func TestFlatNumbersThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]Numbers{
-		"an algorithm":        {Values: [17]int64{0: 256}},
-		"a negative one":      {Values: [17]int64{0: -1}},
-		"a unit":              {Values: [17]int64{15: 1 << 40}},
-		"a day":               {Values: [17]int64{16: -1}},
+		"an algorithm":        {Values: [Length]int64{0: 256}},
+		"a negative one":      {Values: [Length]int64{0: -1}},
+		"a unit":              {Values: [Length]int64{15: 1 << 40}},
+		"a day":               {Values: [Length]int64{16: -1}},
 		"another's own zone":  {Zone: "Local"},
 		"a zone that is none": {Zone: "../etc/passwd"},
 	} {

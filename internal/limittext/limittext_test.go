@@ -21,6 +21,7 @@ func TestTexts(t *testing.T) {
 		"100/minute":                   {Quota: 100, Window: time.Minute},
 		"100/1h30m burst 3":            {Quota: 100, Window: 90 * time.Minute, Burst: &number},
 		"100/day sliding jitter":       {Quota: 100, Window: 24 * time.Hour, Algorithm: store.SlidingWindow, Jitter: true},
+		"100/day soft 3 debt 3":        {Quota: 100, Window: 24 * time.Hour, Soft: &number, Debt: &number},
 		"100/day from first use":       {Quota: 100, Window: 24 * time.Hour, FromUse: true},
 		"100/day log soft 3":           {Quota: 100, Window: 24 * time.Hour, Algorithm: store.SlidingLog, Soft: &number},
 		"100/second burst 3 leaky 1s":  {Quota: 100, Window: time.Second, Burst: &number, Leaky: &second},
@@ -33,7 +34,7 @@ func TestTexts(t *testing.T) {
 		got := must.Get(words.Parse(text))(t)
 		check.Equal(t, text+", read and written", words.Write(&got), text)
 		same := func(a, b *int64) bool { return a == b || a != nil && b != nil && *a == *b }
-		check.All(t, text, []any{got.Quota, got.Window, got.Calendar, got.Algorithm, got.Concurrent, got.Jitter, got.FromUse, same(got.Burst, want.Burst), same(got.Soft, want.Soft)},
-			want.Quota, want.Window, want.Calendar, want.Algorithm, want.Concurrent, want.Jitter, want.FromUse, true, true)
+		check.All(t, text, []any{got.Quota, got.Window, got.Calendar, got.Algorithm, got.Concurrent, got.Jitter, got.FromUse, same(got.Burst, want.Burst), same(got.Soft, want.Soft), same(got.Debt, want.Debt)},
+			want.Quota, want.Window, want.Calendar, want.Algorithm, want.Concurrent, want.Jitter, want.FromUse, true, true, true)
 	}
 }

@@ -21,7 +21,7 @@ func (p *parser) algorithmNames() (names []string) {
 
 // optionNames are the words that options begin with.
 func (p *parser) optionNames() []string {
-	return append(append([]string{"burst"}, p.algorithmNames()...), "jitter", "wait", "lease", "soft", "from")
+	return append(append([]string{"burst"}, p.algorithmNames()...), "jitter", "wait", "lease", "soft", "debt", "from")
 }
 
 // option reads one option into the text.
@@ -41,6 +41,8 @@ func (p *parser) option(t *Text) (err error) {
 		t.Burst, err = p.value(name, `burst needs how many units, as in "burst 20"`)
 	case "soft":
 		t.Soft, err = p.value(name, `soft needs how many units, as in "soft 80"`)
+	case "debt":
+		t.Debt, err = p.value(name, `debt needs how many units, as in "debt 500"`)
 	case "wait":
 		t.Wait, err = p.time(name, `wait needs how long at most, as in "wait 500ms"`)
 	case "lease":

@@ -30,6 +30,7 @@ type Text struct {
 	FromUse    bool // windows begin with first use, which says the algorithm, too
 	Burst      *int64
 	Soft       *int64
+	Debt       *int64
 	Wait       *time.Duration
 	Leaky      *time.Duration // the longest wait of a leaky bucket, instead of Wait
 	Lease      *time.Duration
@@ -65,6 +66,9 @@ func (w Words) Write(t *Text) string {
 	b = appendTime(b, " lease ", t.Lease)
 	if t.Soft != nil {
 		b = strconv.AppendInt(append(b, " soft "...), *t.Soft, 10)
+	}
+	if t.Debt != nil {
+		b = strconv.AppendInt(append(b, " debt "...), *t.Debt, 10)
 	}
 	return string(b)
 }

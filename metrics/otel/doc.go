@@ -47,7 +47,7 @@
 //	weblimit.check.duration          histogram      weblimit.limit, and error.type if the store did not answer
 //	weblimit.retry_after             histogram      weblimit.limit
 //	weblimit.wait.duration           histogram      weblimit.limit
-//	weblimit.settlements             counter        weblimit.limit, weblimit.settlement.kind: charged, refunded or unknown
+//	weblimit.settlements             counter        weblimit.limit, weblimit.settlement.kind: charged, refunded, forgiven or unknown
 //	weblimit.settled.units           counter        the same
 //	weblimit.store.errors            counter        error.type, weblimit.store.node
 //	weblimit.store.settlements.lost  counter        error.type

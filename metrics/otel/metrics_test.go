@@ -212,6 +212,12 @@ func TestASettlementThatTheStoreMayNotKnow(t *testing.T) {
 	seen.Settled(core.Settlement{Rule: d.Results()[0].Rule, Units: -3, Err: errDown})
 	wantMetrics(t, seen.metrics(t),
 		"weblimit.settled.units{limit=user settlement.kind=unknown} 3", "weblimit.settlements{limit=user settlement.kind=unknown} 1")
+	seen.Settled(core.Settlement{Rule: d.Results()[0].Rule, Units: 5, Forgiven: 3})
+	seen.Settled(core.Settlement{Rule: d.Results()[0].Rule, Forgiven: 4}) // of what was granted in an outage
+	wantMetrics(t, seen.metrics(t),
+		"weblimit.settled.units{limit=user settlement.kind=unknown} 3", "weblimit.settlements{limit=user settlement.kind=unknown} 1",
+		"weblimit.settled.units{limit=user settlement.kind=charged} 2", "weblimit.settlements{limit=user settlement.kind=charged} 1",
+		"weblimit.settled.units{limit=user settlement.kind=forgiven} 7", "weblimit.settlements{limit=user settlement.kind=forgiven} 2")
 }
 
 // lastExport is an exporter that keeps what it was given last.

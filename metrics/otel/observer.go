@@ -84,14 +84,22 @@ func (o *Observer) Settled(s core.Settlement) {
 	if o.unmeasured {
 		return
 	}
-	kind, units := charged, s.Units
-	if units < 0 {
-		kind, units = refunded, -units
+	if s.Forgiven > 0 {
+		o.settled(s.Rule.Name, forgiven, s.Forgiven)
 	}
-	if s.Err != nil {
-		kind = unknown
+	switch units := s.Units - s.Forgiven; {
+	case s.Err != nil:
+		o.settled(s.Rule.Name, unknown, max(s.Units, -s.Units))
+	case s.Units < 0:
+		o.settled(s.Rule.Name, refunded, -s.Units)
+	case units > 0 || s.Forgiven == 0:
+		o.settled(s.Rule.Name, charged, units)
 	}
-	ctx, options := context.Background(), o.limit(s.Rule.Name).settled[kind]
+}
+
+// settled counts units of a settlement.
+func (o *Observer) settled(limit string, kind int, units int64) {
+	ctx, options := context.Background(), o.limit(limit).settled[kind]
 	o.settlements.Add(ctx, 1, options...)
 	o.settledUnits.Add(ctx, units, options...)
 }

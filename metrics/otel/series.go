@@ -65,10 +65,11 @@ type outcome struct {
 const (
 	charged = iota
 	refunded
-	unknown // it is not known whether the store has taken note, or it has not
+	unknown  // it is not known whether the store has taken note, or it has not
+	forgiven // of what was charged, beyond the debt that a client can have
 )
 
-var kinds = [...]string{charged: "charged", refunded: "refunded", unknown: "unknown"}
+var kinds = [...]string{charged: "charged", refunded: "refunded", unknown: "unknown", forgiven: "forgiven"}
 
 // limit returns the attribute sets of a limit.
 func (o *Observer) limit(name string) *series {

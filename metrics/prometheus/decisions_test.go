@@ -120,6 +120,7 @@ func TestStoreErrors(t *testing.T) {
 			`settlements_total{kind="failed",limit="refunded"} 1`,
 			`settlements_total{kind="refunded",limit="refunded"} 0`,
 			`settlements_total{kind="charged",limit="refunded"} 0`,
+			`settlements_total{kind="forgiven",limit="refunded"} 0`,
 		)
 		wantValues(t, registry, []string{"weblimit_decisions_total"},
 			`decisions_total{decision="allowed",limit="local",reason="within_limit",route=""} 1`,
@@ -154,29 +155,33 @@ func TestBreakersAreListedByNode(t *testing.T) {
 func TestSettlements(t *testing.T) {
 	t.Parallel()
 	l, registry := observed(t, weblimitprom.Config{},
-		perUser(core.PerHour(100)).Named("tokens").Estimate(10), perUser(core.PerHour(9)).Named("refunded").RefundOn(core.Canceled))
-	for _, spent := range []int64{25, 4} {
+		perUser(core.PerHour(100)).Named("tokens").FixedWindow().Estimate(10).Debt(7), perUser(core.PerHour(9)).Named("refunded").RefundOn(core.Canceled))
+	for _, spent := range []int64{25, 4, 256} {
 		d := l.AllowKey(t.Context(), "k", 1)
 		must.OK(t, core.Spend(core.NewContext(t.Context(), d), spent))
 		d.Settle(core.Outcome{Canceled: spent == 4})
 	}
 	must.OK(t, l.Drain(t.Context()))
 	wantValues(t, registry, []string{"weblimit_settlements_total"},
-		`settlements_total{kind="charged",limit="tokens"} 2`,
+		`settlements_total{kind="charged",limit="tokens"} 3`,
 		`settlements_total{kind="refunded",limit="tokens"} 0`,
 		`settlements_total{kind="failed",limit="tokens"} 0`,
+		`settlements_total{kind="forgiven",limit="tokens"} 1`,
 		`settlements_total{kind="charged",limit="refunded"} 0`,
 		`settlements_total{kind="refunded",limit="refunded"} 1`,
 		`settlements_total{kind="failed",limit="refunded"} 0`,
+		`settlements_total{kind="forgiven",limit="refunded"} 0`,
 	)
 	wantValues(t, registry, []string{"weblimit_settled_units_total"},
-		// 24 and 3 more than the estimate of 1.
-		`settled_units_total{kind="charged",limit="tokens"} 27`,
+		// 24 and 3 more than the estimate of 1, and 77 of 255 more: then the client owes 7.
+		`settled_units_total{kind="charged",limit="tokens"} 104`,
 		`settled_units_total{kind="refunded",limit="tokens"} 0`,
 		`settled_units_total{kind="failed",limit="tokens"} 0`,
+		`settled_units_total{kind="forgiven",limit="tokens"} 178`,
 		`settled_units_total{kind="charged",limit="refunded"} 0`,
 		`settled_units_total{kind="refunded",limit="refunded"} 1`,
 		`settled_units_total{kind="failed",limit="refunded"} 0`,
+		`settled_units_total{kind="forgiven",limit="refunded"} 0`,
 	)
 }
 

@@ -23,7 +23,8 @@
 //	wait_duration_seconds{limit}                   how long requests waited for their turn
 //	waiting_requests                               requests that wait for their turn now
 //	settlements_total{limit,kind}                  changes after the response, by kind:
-//	settled_units_total{limit,kind}                refunded, charged, or failed: perhaps not stored
+//	settled_units_total{limit,kind}                refunded, charged, failed: perhaps not stored, or
+//	                                               forgiven: not charged, since the client owes all of its debt
 //	store_errors_total{class,node}                 decisions and settlements without an answer
 //	breaker_open{node}                             1 while a node is not asked
 //	breaker_opened_total{node}                     how often that began

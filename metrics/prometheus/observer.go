@@ -74,7 +74,7 @@ func (o *Observer) Settled(s core.Settlement) {
 	if s.Err != nil {
 		o.stores.failed(&o.metrics, s.Err, false)
 	}
-	o.limit(s.Rule.Name).settled(s.Units, s.Err)
+	o.limit(s.Rule.Name).settled(&s)
 }
 
 // StoreEvent implements [core.Observer]. Errors are counted where they changed a decision.

@@ -71,9 +71,10 @@ const (
 	settledRefund = iota
 	settledCharge
 	settledFailed
+	settledForgiven // of what was charged, beyond the debt that a client can have
 )
 
-var settledNames = [...]string{settledRefund: "refunded", settledCharge: "charged", settledFailed: "failed"}
+var settledNames = [...]string{settledRefund: "refunded", settledCharge: "charged", settledFailed: "failed", settledForgiven: "forgiven"}
 
 // word writes a reason or class as labels are written: limit_exceeded.
 func word(s string) string {
@@ -288,20 +289,27 @@ func (l *limitSeries) addResults(at *routeSeries, shadow bool, result int) *prom
 }
 
 // settled counts a settlement. Most limits have none, so their series are made with the first.
-func (l *limitSeries) settled(units int64, err error) {
+func (l *limitSeries) settled(s *core.Settlement) {
 	l.settles.Do(func() {
 		for kind, name := range settledNames {
 			s := &l.settlements[kind]
 			s.times, s.units = l.metrics.settlements.WithLabelValues(l.name, name), l.metrics.settledUnits.WithLabelValues(l.name, name)
 		}
 	})
-	kind := settledCharge
-	switch {
-	case err != nil:
-		kind = settledFailed
-	case units < 0:
-		kind = settledRefund
+	if s.Forgiven > 0 {
+		l.count(settledForgiven, s.Forgiven)
 	}
+	switch units := s.Units - s.Forgiven; {
+	case s.Err != nil:
+		l.count(settledFailed, s.Units)
+	case s.Units < 0:
+		l.count(settledRefund, s.Units)
+	case units > 0 || s.Forgiven == 0:
+		l.count(settledCharge, units)
+	}
+}
+
+func (l *limitSeries) count(kind int, units int64) {
 	l.settlements[kind].times.Inc()
 	l.settlements[kind].units.Add(math.Abs(float64(units)))
 }

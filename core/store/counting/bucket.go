@@ -55,12 +55,12 @@ func formOf(r *store.Rule) Form {
 //
 // now is in microseconds since the epoch, and offset is [Offset] of the key.
 func (b *Bucket) Open(r *store.Rule, now, offset int64) (converted bool) {
-	return b.openUpTo(r, now, offset, 1)
+	return b.openUpTo(r, now, offset, r.Integers.Whole)
 }
 
-// openUpTo is Open for a bucket that adopts up to the given number of bursts: one, or the two that a charge
-// can bring it to.
-func (b *Bucket) openUpTo(r *store.Rule, now, offset, bursts int64) (converted bool) {
+// openUpTo is Open for a bucket that adopts up to as much as full says, in the rule's Integers: Whole, or Most, to which
+// a charge can bring it.
+func (b *Bucket) openUpTo(r *store.Rule, now, offset, full int64) (converted bool) {
 	if b.Expires <= now && !b.beginNext(r, now) {
 		b.Expires, b.X, b.Y, b.Log = 0, 0, 0, b.Log[:0]
 	}
@@ -92,7 +92,7 @@ func (b *Bucket) openUpTo(r *store.Rule, now, offset, bursts int64) (converted b
 	units, rest, unit := b.Form.used(b, now)
 	*b = Bucket{Form: f, Log: b.Log[:0]}
 	b.roll(r, now, offset)
-	b.adopt(r, now, units, rest, unit, bursts)
+	b.adopt(r, now, units, rest, unit, full)
 	return true
 }
 
@@ -112,10 +112,10 @@ func (b *Bucket) Used(now int64) int64 {
 	return units
 }
 
-// adopt charges an unused bucket with what was used under other numbers, up to so many bursts.
-func (b *Bucket) adopt(r *store.Rule, now, units, rest, unit, bursts int64) {
+// adopt charges an unused bucket with what was used under other numbers, up to full.
+func (b *Bucket) adopt(r *store.Rule, now, units, rest, unit, full int64) {
 	if r.Algorithm == store.TokenBucket {
-		debt := bursts * r.Integers.Whole
+		debt := full
 		if units < integer.CeilDiv(debt, r.Integers.Unit) {
 			debt = min(debt, units*r.Integers.Unit+integer.CeilMulDiv(rest, r.Integers.Unit, unit))
 		}
@@ -125,25 +125,29 @@ func (b *Bucket) adopt(r *store.Rule, now, units, rest, unit, bursts int64) {
 	if rest > 0 {
 		units++
 	}
-	b.charge(r, now, min(units, bursts*r.Whole))
+	b.charge(r, now, min(units, full))
 }
 
-// ChargeAnyway charges an opened bucket whether or not the cost fits. Its use can reach
-// twice the burst, and no more.
-func (b *Bucket) ChargeAnyway(r *store.Rule, now, cost int64) {
+// ChargeAnyway charges an opened bucket whether or not the cost fits. Its use can reach Integers.Most, and no more. It
+// returns the units that were not charged for that, rounded up.
+func (b *Bucket) ChargeAnyway(r *store.Rule, now, cost int64) (forgiven int64) {
 	if r.Algorithm != store.TokenBucket {
-		if cost = min(cost, 2*r.Whole-b.X); cost > 0 && !b.isUnknown(r) {
-			b.charge(r, now, cost)
+		if b.isUnknown(r) {
+			return 0 // it is charged once the account is known
 		}
-		return
+		charged := min(cost, max(r.Integers.Most-b.X, 0))
+		b.charge(r, now, charged)
+		return cost - charged
 	}
-	most := 2 * r.Integers.Whole // the queue included
+	most := r.Integers.Most // the queue included
 	whole, fraction := b.Form.debt(b, now)
 	if whole > most/r.Integers.Rate {
-		return // charged under a larger burst, or the clock was set back
+		return cost // charged under a larger burst, or the clock was set back
 	}
 	debt := whole*r.Integers.Rate + fraction
-	b.setDebt(r, now, max(debt, min(debt+inDebt(r, cost), most)))
+	charged := min(inDebt(r, cost), max(most-debt, 0))
+	b.setDebt(r, now, debt+charged)
+	return cost - charged/r.Integers.Unit
 }
 
 // Unused reports whether an opened bucket holds nothing, so that a store can remove it.

@@ -38,17 +38,17 @@ func (b *Bucket) refundForeign(r *store.Rule, now, cost, at int64) {
 	}
 }
 
-// exceeds reports whether a bucket, which may not be opened yet, is foreign and counts more than so many bursts
-// of r, so that Open would forget units. One that lasts for longer than two windows of r does not: its
+// exceeds reports whether a bucket, which may not be opened yet, is foreign and counts more than full, Whole or Most of
+// r's Integers, so that Open would forget units. One that lasts for longer than two windows of r does not: its
 // client would wait for it, although the numbers that were given to the limit since have shorter windows.
-func (b *Bucket) exceeds(r *store.Rule, now, bursts int64) bool {
+func (b *Bucket) exceeds(r *store.Rule, now, full int64) bool {
 	if !b.isForeign(r, now) || b.Form.Algorithm == store.Ledger || b.countsUntil(now) > latest(r, now) {
 		return false
 	}
 	units, rest, _ := b.Form.used(b, now)
-	holds := bursts * r.Whole
+	holds := full
 	if r.Algorithm == store.TokenBucket {
-		holds = bursts * (r.Integers.Whole / r.Integers.Unit) // the queue included
+		holds = full / r.Integers.Unit // the queue included
 	}
 	return units > holds || units == holds && rest > 0
 }

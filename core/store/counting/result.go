@@ -39,7 +39,7 @@ func (reading *Reading) Answer(r *store.Rule, cost int64, result *store.Result) 
 		}
 	}
 	result.Remaining = max(remaining, 0)
-	result.RetryAfter, result.Turn = 0, 0
+	result.RetryAfter, result.Turn, result.Forgiven = 0, 0, 0
 	result.At = reading.At
 	if r.Wait > 0 && result.Charged {
 		result.Turn = micros(debtWaitIn(r, r.Burst*r.Integers.Unit, 0, &reading.Numbers))
@@ -78,7 +78,7 @@ func (reading *Reading) answerTokens(r *store.Rule, result *store.Result) bool {
 	result.Allowed, result.Charged = true, true
 	result.Blocked, result.Repeated, result.Cached, result.Unknown = false, false, false, false
 	result.Remaining = remaining
-	result.RetryAfter, result.Turn = 0, 0
+	result.RetryAfter, result.Turn, result.Forgiven = 0, 0, 0
 	result.At = reading.At
 	result.Window = micros(spread(r, remaining))
 	result.ResetAfter = micros(tokenBucket{}.emptyAfter(r, &reading.Numbers))

@@ -135,7 +135,7 @@ func (s *State) Judge(r *store.Rule, cost, now, offset int64) (fits bool) {
 		s.fits = cost == 0 || cost <= r.Burst && debtFits(r, cost, n)
 		return s.fits
 	}
-	if s.exceeds = s.Bucket.exceeds(r, now, 1); s.exceeds {
+	if s.exceeds = s.Bucket.exceeds(r, now, r.Integers.Whole); s.exceeds {
 		s.converted = false
 	} else {
 		s.converted = s.Bucket.Open(r, now, offset)
@@ -208,18 +208,20 @@ func Charge(now int64, checks []store.Check, states []State, results []store.Res
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.unchanged()
-		switch {
-		case !s.Bucket.exceeds(c.Rule, now, 1):
+		switch ints := &c.Rule.Integers; {
+		case !s.Bucket.exceeds(c.Rule, now, ints.Whole):
 			s.open(c, now)
-		case !s.Bucket.exceeds(c.Rule, now, 2):
-			s.Bucket.openUpTo(c.Rule, now, Offset(c.Rule, c.Key), 2)
-		default: // it is charged no more than two bursts
+		case !s.Bucket.exceeds(c.Rule, now, ints.Most):
+			s.Bucket.openUpTo(c.Rule, now, Offset(c.Rule, c.Key), ints.Most)
+		default: // it is charged no more than that
 			s.exceeds = true
 		}
+		forgiven := c.Cost
 		if !s.exceeds {
-			s.Bucket.ChargeAnyway(c.Rule, now, c.Cost)
+			forgiven = s.Bucket.ChargeAnyway(c.Rule, now, c.Cost)
 		}
 		s.changed(c, now, true, &results[i])
+		results[i].Forgiven = forgiven
 	}
 }
 
@@ -276,7 +278,7 @@ func Renew(now int64, checks []store.Check, states []State, results []store.Resu
 		if s.unchanged(); !r.Charged || c.Rule.Algorithm != store.Concurrency {
 			continue
 		}
-		if s.exceeds = s.Bucket.exceeds(c.Rule, now, 1); !s.exceeds {
+		if s.exceeds = s.Bucket.exceeds(c.Rule, now, c.Rule.Integers.Whole); !s.exceeds {
 			s.open(c, now)
 			s.Bucket.renew(c.Rule, now, c.Cost, r.At)
 		}

@@ -134,10 +134,10 @@ func debtRemaining(r *store.Rule, n *[4]int64) int64 {
 	return (r.Burst*r.Integers.Unit - debt) / r.Integers.Unit // negative if requests queue
 }
 
-// inDebt converts units to debt. It cuts off what exceeds twice the bucket, so that it
+// inDebt converts units to debt. It cuts off what exceeds all that the bucket can come to owe, so that it
 // can't overflow.
 func inDebt(r *store.Rule, units int64) int64 {
-	return min(units, 2*(r.Integers.Whole/r.Integers.Unit+1)) * r.Integers.Unit
+	return min(units, r.Integers.Most/r.Integers.Unit+2) * r.Integers.Unit
 }
 
 // refundDebt gives back cost less what the bucket has regained since the charge. Without

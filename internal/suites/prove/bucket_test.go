@@ -250,17 +250,31 @@ func (b *bucket) charge(l *limit, t, units int64) {
 	}
 }
 
-// chargeAnyway charges units that are already spent: a bucket owes at most what it holds once more.
-func (b *bucket) chargeAnyway(l *limit, t, units int64) {
+// chargeAnyway charges units that are already spent: a bucket owes its debt at most, or what it holds once more. It returns
+// the units that it is not charged for that.
+func (b *bucket) chargeAnyway(l *limit, t, units int64) (forgiven int64) {
+	most, scale := l.Quota, int64(1)
+	if l.Algorithm == tokenBucket {
+		most, scale = l.Burst*l.Window+l.Wait*l.Quota, l.Window
+	}
+	if l.HasDebt {
+		most += l.Debt * scale
+	} else {
+		most *= 2
+	}
 	switch l.Algorithm {
 	case tokenBucket:
-		most := max(2*(l.Burst*l.Window+l.Wait*l.Quota), b.debt)
-		b.debt = min(b.debt+units*l.Window, most)
+		added := min(units*scale, max(most-b.debt, 0))
+		b.debt += added
+		return units - added/scale
 	case slidingLog, concurrency:
-		b.charge(l, t, min(units, 2*l.Quota-b.logged()))
+		most -= b.logged()
 	default:
-		b.charge(l, t, min(units, 2*l.Quota-b.now))
+		most -= b.now
 	}
+	added := min(units, max(most, 0))
+	b.charge(l, t, added)
+	return units - added
 }
 
 // refund gives back units that were charged with a result, as far as time has not given them back.

@@ -31,6 +31,8 @@ type limit struct {
 	Wait      int64  `json:",omitempty"` // how long requests may queue
 	Zone      string `json:",omitempty"` // of a calendar day
 	FromUse   bool   `json:",omitempty"` // a fixed window begins with first use
+	HasDebt   bool   `json:",omitempty"` // Debt is chosen; else it is as much as the limit holds
+	Debt      int64  `json:",omitempty"`
 
 	// The penalty, if After is above 0.
 	After, Within, For, Factor, Max int64 `json:",omitempty"`
@@ -43,6 +45,9 @@ func (l *limit) String() string {
 	}
 	if l.FromUse {
 		s += " from first use"
+	}
+	if l.HasDebt {
+		s += fmt.Sprintf(", debt %d", l.Debt)
 	}
 	if l.Wait > 0 {
 		s += fmt.Sprintf(", queue %v", micros(l.Wait))
@@ -96,6 +101,9 @@ func (l *limit) rule() (*store.Rule, error) {
 	case concurrency:
 		made = core.Concurrent(l.Quota).Lease(micros(l.Window))
 	}
+	if l.HasDebt {
+		made = made.Debt(l.Debt)
+	}
 	if l.After > 0 {
 		made = made.Penalty(core.Block{After: l.After, Within: micros(l.Within), For: micros(l.For), Factor: l.Factor, Max: micros(l.Max)})
 	}
@@ -126,6 +134,9 @@ func randomLimit(r *rand.Rand, name string, windows []time.Duration) limit {
 		l.Algorithm, l.Window, l.Zone = calendarDay, 0, pick(r, "UTC", "Europe/Berlin", "America/New_York")
 	case 7:
 		l.Algorithm, l.Window = concurrency, max(l.Window, 1_000_000)
+	}
+	if l.Algorithm != concurrency && r.IntN(2) == 0 {
+		l.HasDebt, l.Debt = true, pick[int64](r, 0, 1, 4, 50)
 	}
 	if r.IntN(4) == 0 {
 		l.After = pick[int64](r, 1, 2, 3, 5)

@@ -196,10 +196,10 @@ func (m *spec) apply(s *state, o *operation, t int64, results []result) *state {
 			}
 		}
 		near, _ := (*cell).broughtBack(l, t, false)
-		b := near.at(l, t)
+		b, forgiven := near.at(l, t), int64(0)
 		switch o.Kind {
 		case charge:
-			b.chargeAnyway(l, t, c.Cost)
+			forgiven = b.chargeAnyway(l, t, c.Cost)
 		case refund:
 			b.refund(l, t, c.Cost, &o.Before[i])
 		case renew:
@@ -212,6 +212,7 @@ func (m *spec) apply(s *state, o *operation, t int64, results []result) *state {
 			*cell = b.with(near.penalty)
 		}
 		results[i] = b.answer(l, t, 0, o.Kind != refund)
+		results[i].Forgiven = forgiven
 	}
 	return s
 }

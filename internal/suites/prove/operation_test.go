@@ -39,7 +39,7 @@ type result struct {
 	Allowed, Charged, Blocked, Cached bool  `json:",omitempty"`
 	Remaining                         int64 `json:",omitempty"`
 	RetryAfter, Window, ResetAfter    int64 `json:",omitempty"`
-	Turn                              int64 `json:",omitempty"`
+	Turn, Forgiven                    int64 `json:",omitempty"`
 	PassedOver                        bool  `json:",omitempty"`
 	At                                int64
 
@@ -131,5 +131,5 @@ func (r result) String() string {
 	if r.Cached {
 		s += " (cached)"
 	}
-	return fmt.Sprintf("%s left=%d retry=%d window=%d reset=%d turn=%d at=%d", s, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter, r.Turn, r.At)
+	return fmt.Sprintf("%s left=%d retry=%d window=%d reset=%d turn=%d forgiven=%d at=%d", s, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter, r.Turn, r.Forgiven, r.At)
 }

@@ -348,6 +348,7 @@ func resultsOf(from []store.Result) []result {
 		to[i] = result{
 			Allowed: r.Allowed, Charged: r.Charged, Blocked: r.Blocked, Cached: r.Cached, PassedOver: r.PassedOver, Remaining: r.Remaining, At: r.At,
 			RetryAfter: r.RetryAfter.Microseconds(), Window: r.Window.Microseconds(), ResetAfter: r.ResetAfter.Microseconds(), Turn: r.Turn.Microseconds(),
+			Forgiven: r.Forgiven,
 		}
 	}
 	return to

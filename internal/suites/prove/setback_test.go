@@ -13,10 +13,10 @@ func (b *bucket) broughtBack(l *limit, t int64, costs bool) (near *bucket, broug
 		if b.debt == 0 {
 			break
 		}
-		// Two windows, or the time in which it refills twice if that is longer.
+		// Two windows, or the time in which it refills twice if that is longer, and that of a debt that was chosen.
 		full := l.Burst*l.Window + l.Wait*l.Quota
 		owed := b.debt + (b.since-t)*l.Quota
-		if owed > 2*max(full+l.Quota, l.Window*l.Quota)+l.Quota {
+		if owed > 2*max(full+l.Quota, l.Window*l.Quota)+l.Quota+l.Debt*l.Window {
 			near.debt, near.since, brought = full, t, true
 		}
 	case fixedWindow, slidingWindow:

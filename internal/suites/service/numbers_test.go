@@ -19,6 +19,8 @@ var sentNumbers = map[string]string{
 	"Algorithm": "", "Quota": "", "Window": "", "Burst": "", "Soft": "", "Wait": "", "Calendar": "",
 	"Whole":   "what other classes of requests may use is nobody's business, beyond that this one may use less",
 	"Jitter":  "when a window ends is said, and not how that was found",
+	"Debt":    "the service charges, and says what is left",
+	"HasDebt": "the service charges, and says what is left",
 	"FromUse": "when a window ends is said, and so when one that has not begun would",
 	"Once":    "the service remembers operations",
 	"Repeats": "the service counts them",

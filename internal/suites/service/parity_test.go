@@ -244,6 +244,7 @@ var decoratorCases = map[string]core.Limit{
 	"By":            core.PerHour(2).By(sameKey, keyfuncs.Method()),
 	"Cost":          core.PerHour(7).Cost(3).By(sameKey),
 	"CostBy":        core.PerHour(5).CostBy(said).By(sameKey),
+	"Debt":          core.PerHour(7).FixedWindow().Estimate(3).Debt(2).By(sameKey),
 	"Estimate":      core.PerHour(7).Estimate(3).By(sameKey),
 	"EstimateBy":    core.PerHour(7).EstimateBy(func(r keyfuncs.Request) int64 { return 1 + said(r) }).By(sameKey),
 	"FixedWindow":   core.PerHour(3).FixedWindow().By(sameKey),
@@ -344,7 +345,7 @@ func TestTheDecoratorsMeanTheSameByTheClientAndOverHTTP(t *testing.T) {
 					return must.Get(regions.New(memory, core.NewMemory(), regions.Config{Region: "eu", Regions: 2}))(t)
 				}
 			}
-			shown := playedTheSameOn(t, on, inCode{"api": {of}}, decoratorSteps(strings.HasPrefix(name, "Estimate") || name == "UpToBurst" || name == "SpillOver"))
+			shown := playedTheSameOn(t, on, inCode{"api": {of}}, decoratorSteps(strings.HasPrefix(name, "Estimate") || name == "UpToBurst" || name == "Debt" || name == "SpillOver"))
 			if all := strings.Join(shown, "\n"); !strings.Contains(all, "429;") && name != "Shadow" && name != "SlowDown" && name != "Soft" && name != "WarnAt" && name != "When" && name != "Lease" && (name != "Status" || !strings.Contains(all, "402;")) {
 				t.Errorf("nothing was denied:\n%s", all)
 			}

@@ -77,6 +77,16 @@ func modelHolds(r *core.Rule, burst int64) *big.Rat {
 	return holds
 }
 
+// modelMost returns how many units a charge can bring the use to at most: the debt beyond what the bucket holds, queue
+// included, or by default as much again.
+func modelMost(r *core.Rule) *big.Rat {
+	holds := modelHolds(r, modelWhole(r))
+	if r.HasDebt {
+		return holds.Add(holds, new(big.Rat).SetInt64(r.Debt))
+	}
+	return holds.Add(holds, holds)
+}
+
 // modelRate returns the units that a token bucket regains in a tick.
 func modelRate(r *core.Rule) *big.Rat { return big.NewRat(r.Quota, modelWindow(r)) }
 
@@ -385,6 +395,29 @@ func (b *modelBucket) charge(now, cost int64) {
 	}
 }
 
+// chargeAnyway charges up to what a client can come to owe, and returns how many units more the cost has.
+func (b *modelBucket) chargeAnyway(now, cost int64) (forgiven int64) {
+	full := modelMost(&b.rule)
+	if b.rule.Algorithm != store.TokenBucket {
+		used := b.count[0]
+		if isLog(&b.rule) {
+			used = b.logged()
+		}
+		units := max(min(cost, full.Num().Int64()-used), 0)
+		b.charge(now, units)
+		return cost - units
+	}
+	if b.debt.Cmp(full) > 0 { // charged under a limit with a larger burst
+		full.Set(b.debt)
+	}
+	before := new(big.Rat).Set(b.debt)
+	if b.charge(now, min(cost, ceilRat(full).Int64())); b.debt.Cmp(full) > 0 {
+		b.debt = full
+	}
+	charged := new(big.Rat).Sub(b.debt, before)
+	return ceilRat(charged.Sub(new(big.Rat).SetInt64(cost), charged)).Int64()
+}
+
 // take decides checks. No two have the same key and rule.
 func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result {
 	granted, unknown := charge, false
@@ -454,41 +487,26 @@ func (m *model) store(c *core.Check, b *modelBucket) {
 	m.buckets[string(c.Key)+"|"+c.Rule.Name] = b
 }
 
-// charge charges each check, up to two bursts with their queues.
+// charge charges each check, up to what its client can come to owe.
 func (m *model) charge(checks []core.Check, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
 		b, _ := m.open(c.Rule, string(c.Key), now)
-		if b = m.adopt(b, now); b.over != nil { // it is charged no more than two bursts
+		if b = m.adopt(b, now); b.over != nil { // it is charged no more than that
 			results[i] = b.answer(now, 0, true, string(c.Key))
 			results[i].At = b.chargedAt(now, true)
+			results[i].Forgiven = c.Cost
 			continue
 		}
-		most := 2 * modelWhole(c.Rule)
-		switch c.Rule.Algorithm {
-		case store.TokenBucket:
-			full := modelHolds(c.Rule, modelWhole(c.Rule))
-			full.Add(full, full)
-			most = ceilRat(full).Int64()
-			if b.debt.Cmp(full) > 0 { // charged under a limit with a larger burst
-				full.Set(b.debt)
-			}
-			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
-				b.debt = full
-			}
-		case store.SlidingLog, store.Concurrency:
-			b.charge(now, max(min(c.Cost, most-b.logged()), 0))
-		case store.Ledger:
-			if b.known > 0 {
-				b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
-			}
-		default:
-			b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
+		forgiven := int64(0)
+		if !b.unknown() {
+			forgiven = b.chargeAnyway(now, c.Cost)
 		}
 		m.store(&c, b)
 		b.tell(&c)
 		results[i] = b.answer(now, 0, true, string(c.Key))
 		results[i].At = b.chargedAt(now, true)
+		results[i].Forgiven = forgiven
 	}
 	return results
 }

@@ -18,7 +18,7 @@ func (b *modelBucket) bringBack(now int64) bool {
 		full := modelHolds(&b.rule, modelWhole(&b.rule))
 		drain := func(debt *big.Rat) *big.Rat { return new(big.Rat).Quo(debt, modelRate(&b.rule)) }
 		refill := new(big.Int).Quo(drain(full).Num(), drain(full).Denom()).Int64() + 1
-		if ceilRat(drain(b.debt)).Int64() <= 2*max(refill, w)+1 {
+		if ceilRat(drain(b.debt)).Int64() <= 2*max(refill, w)+1+modelDebtTicks(&b.rule) {
 			return false
 		}
 		b.debt = full
@@ -46,6 +46,15 @@ func (b *modelBucket) bringBack(now int64) bool {
 		b.charge(now, far.logged())
 	}
 	return true
+}
+
+// modelDebtTicks returns the whole ticks in which a debt that is chosen drains.
+func modelDebtTicks(r *core.Rule) int64 {
+	if !r.HasDebt {
+		return 0
+	}
+	ticks := new(big.Rat).Quo(new(big.Rat).SetInt64(r.Debt), modelRate(r))
+	return new(big.Int).Quo(ticks.Num(), ticks.Denom()).Int64()
 }
 
 // countable cuts what a token bucket holds down to what stores can count, if the clock was set back so

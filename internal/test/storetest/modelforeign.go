@@ -67,7 +67,7 @@ func (b *modelBucket) exceeds(rule *core.Rule, level *big.Rat, now int64) bool {
 	case store.TokenBucket:
 		whole := new(big.Rat).Quo(modelHolds(rule, modelWhole(rule)), modelRate(rule))
 		refill := new(big.Int).Quo(whole.Num(), whole.Denom()).Int64() + 1
-		latest = now + (2*max(refill, w)+1)*modelTick(rule)
+		latest = now + (2*max(refill, w)+1+modelDebtTicks(rule))*modelTick(rule)
 	case store.Calendar:
 		_, end := modelPeriod(rule, t)
 		_, latest = modelPeriod(rule, end)
@@ -77,8 +77,11 @@ func (b *modelBucket) exceeds(rule *core.Rule, level *big.Rat, now int64) bool {
 
 // wholeUnits returns how many whole units a rule holds, queue included.
 func wholeUnits(rule *core.Rule, burst int64) *big.Rat {
-	holds := modelHolds(rule, burst)
-	return new(big.Rat).SetInt(new(big.Int).Quo(holds.Num(), holds.Denom()))
+	return inWholeUnits(modelHolds(rule, burst))
+}
+
+func inWholeUnits(units *big.Rat) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Quo(units.Num(), units.Denom()))
 }
 
 // countsUntil returns when a bucket as of now counts nothing any more, if nobody charges it.
@@ -99,13 +102,13 @@ func (b *modelBucket) countsUntil(now int64) int64 {
 	return (b.start + w) * tick
 }
 
-// adopt is for a charge: a bucket can come to owe two bursts, so what is stored is converted if it counts no more.
+// adopt is for a charge: a bucket can come to owe more than a burst, so what is stored is converted if it counts no more.
 func (m *model) adopt(b *modelBucket, now int64) *modelBucket {
 	if b.over == nil {
 		return b
 	}
 	rule, level := &b.rule, b.over.levelAt(now/modelTick(&b.over.rule))
-	if twice := wholeUnits(rule, modelWhole(rule)); level.Cmp(twice.Add(twice, twice)) > 0 {
+	if level.Cmp(inWholeUnits(modelMost(rule))) > 0 {
 		return b
 	}
 	b.over, b.used = nil, true

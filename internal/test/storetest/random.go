@@ -158,6 +158,7 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	case 11:
 		limit = limit.Burst(pick(s.rand, []int64{2, 50, 5000})).Wait(pick(s.rand, waits))
 	}
+	limit = owing(limit, quota)
 	if s.rand.IntN(3) == 0 {
 		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), pick(s.rand, []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour, 31 * 24 * time.Hour}))
 		switch {
@@ -188,6 +189,22 @@ func (s *sequence) randomRule(name string) *core.Rule {
 		}
 	}
 	return keep(r)
+}
+
+// owing chooses the debt of a limit by its quota: that of some is none, of others far above the burst, so that their records
+// are wider, and most have the default.
+func owing(limit core.Limit, quota int64) core.Limit {
+	debts := map[int64]int64{1: 0, 2: 7, 5: 1, 10: 1 << 33, 60: 0, 97: 1000, 3_000_000_000: 1 << 40}
+	debt, chosen := debts[quota]
+	if !chosen {
+		return limit
+	}
+	for _, debt := range []int64{debt, 40_000} { // a log's is bounded
+		if _, err := limit.Debt(debt).Rule(); err == nil {
+			return limit.Debt(debt)
+		}
+	}
+	return limit
 }
 
 // checks returns one to four different checks.

@@ -176,6 +176,9 @@ func describe(r *core.Rule) string {
 	if r.Jitter {
 		s += ", jitter"
 	}
+	if r.HasDebt {
+		s += fmt.Sprintf(", debt %d", r.Debt)
+	}
 	if r.FromUse {
 		s += ", from first use"
 	}
@@ -198,6 +201,9 @@ func show(r core.Result) string {
 	}
 	if r.PassedOver {
 		blocked += "passed over "
+	}
+	if r.Forgiven > 0 {
+		blocked += fmt.Sprintf("forgiven=%d ", r.Forgiven)
 	}
 	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v turn=%v window=%v reset=%v}",
 		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Turn, r.Window, r.ResetAfter)

@@ -46,6 +46,8 @@ var table = []tableTest{
 	{"two versions of a limit at once neither mint nor lose units", twoVersions},
 	{"fixed windows are aligned to the epoch", aligned},
 	{"jitter moves each key's windows", jitter},
+	{"a charge goes as far as the debt, and the next request waits it off", debtsChosen},
+	{"what was charged stays charged when the debt changes", debtsChanged},
 	{"a window begins with first use, and its end is not prolonged", fromUseBegins},
 	{"a denied request begins no window", fromUseDenied},
 	{"a refund belongs to the window that began with first use, and may end it", fromUseRefunds},

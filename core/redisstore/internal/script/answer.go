@@ -34,7 +34,24 @@ func answerLength(op Op, algorithm store.Algorithm) int {
 	if hasBoth(op, algorithm) {
 		n *= 2
 	}
+	if tellsCharged(op, algorithm) {
+		n++
+	}
 	return 1 + 7*n
+}
+
+// tellsCharged reports whether the last number of an answer is what a charge has added to the bucket.
+func tellsCharged(op Op, algorithm store.Algorithm) bool {
+	return op == Charge && algorithm != counting.PenaltyRecord && algorithm != counting.ManualRecord
+}
+
+// Forgiven returns how many units of a charge's cost were not charged, rounded up.
+func (a Answer) Forgiven(check *store.Check) int64 {
+	charged := a.Number(Numbers(check.Rule.Algorithm))
+	if check.Rule.Algorithm == store.TokenBucket {
+		charged /= check.Rule.Integers.Unit
+	}
+	return check.Cost - min(charged, check.Cost)
 }
 
 // Numbers returns how many numbers the reading of an algorithm has.

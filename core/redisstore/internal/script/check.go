@@ -20,17 +20,7 @@ const maxCost = 1 << 52
 // appendCheck writes a check as lua/header.lua describes it. mark is the number of its
 // mark's key, or 0. now decides which calendar windows are sent. from belongs to a restoration.
 func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, of alternative, now int64, from *counting.Restoration) []byte {
-	ints, cost := check.Rule.Integers, min(check.Cost, maxCost)
-	if check.Rule.Algorithm == store.TokenBucket {
-		if op <= Peek && cost > check.Rule.Burst { // never fits, even if the queue has room for it
-			cost = maxCost
-		}
-		// In debt. Any cost above twice the capacity has the same effect.
-		cost = min(cost, 2*(ints.Whole/ints.Unit+1)) * ints.Unit
-	}
-	if op == Restore {
-		cost = from.Used
-	}
+	ints, cost := check.Rule.Integers, costOf(op, check, from)
 	tick, per, offset := ints.Tick, ints.Unit, int64(0)
 	switch check.Rule.Algorithm {
 	case store.TokenBucket:
@@ -67,6 +57,9 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	if of.choice > 0 {
 		dst = append(dst, of.choice, of.place, of.guess)
 	}
+	if op == Charge {
+		dst = appendNumber(dst, ints.Most)
+	}
 	return dst
 }
 
@@ -86,6 +79,20 @@ func algorithmOf(check *store.Check, mark int, of alternative) byte {
 		algorithm |= isAlternative
 	}
 	return algorithm
+}
+
+// costOf returns the cost as the script reads it: of a token bucket in debt.
+func costOf(op Op, check *store.Check, from *counting.Restoration) int64 {
+	ints, cost := &check.Rule.Integers, min(check.Cost, maxCost)
+	switch {
+	case op == Restore:
+		return from.Used
+	case check.Rule.Algorithm != store.TokenBucket:
+		return cost
+	case op <= Peek && cost > check.Rule.Burst: // never fits, even if the queue has room for it
+		cost = maxCost
+	}
+	return min(cost, ints.Most/ints.Unit+2) * ints.Unit // more than can be owed has the same effect
 }
 
 // The head of a record has four bits for the algorithm: this does not compile if one is above 15.
@@ -117,7 +124,7 @@ func appendHead(dst []byte, rule *store.Rule, ints store.Integers) []byte {
 	case store.Ledger:
 		width = ledgerWidth
 	case store.FixedWindow, store.SlidingWindow, store.Calendar:
-		width = max(fieldFor(2*ints.Whole), 4)
+		width = max(fieldFor(max(2*ints.Whole, ints.Most)), 4)
 	case store.SlidingLog, store.Concurrency: // their entries are all of one length
 	default:
 		// No rule has another algorithm, and a test calls this with each. A head without

@@ -7,8 +7,8 @@
 --         sets:   over, when the window ends that now is in
 -- open    reads:  units, rest, full, tick, per, offset, now
 --         sets:   x, ends
--- decide  reads:  expires, x; tick, per, capacity, full, cost, offset, charged, operation, times, most, now
---         sets:   fits, x, ends, answer
+-- decide  reads:  expires, x; tick, per, capacity, utmost, cost, offset, charged, operation, times, most, now
+--         sets:   fits, x, ends, added, answer
 
 --# farthest
 -- The window after the present one: the clock may have been set back over its beginning. A client

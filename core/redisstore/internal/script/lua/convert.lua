@@ -1,7 +1,7 @@
 -- Replaces a record that was written under other numbers of its limit by one under the
 -- current numbers, in which as many units are used.
 --
--- Reads:  value, at, and what find.pass says of the record; algorithm, tick, per, capacity, full, cost, offset,
+-- Reads:  value, at, and what find.pass says of the record; algorithm, tick, per, capacity, full, utmost, cost, offset,
 --         head, writes, operation, now
 -- Sets:   value; state, if anything is used; converted, if what was used had to be recomputed;
 --         foreign and foreignEnds instead, in a refund; spared, sparedTo, sparedFor and sparedOne instead, if the record stays
@@ -12,10 +12,10 @@
 --
 -- exceeds    whether the record counts more than the current numbers hold, so that a conversion would forget
 --            units. Then it stays as it is, unless that is for longer than two windows: core/store/counting/foreign.go
---            reads:  units, rest, farthest
+--            reads:  units, rest, farthest, utmost
 --            sets:   spared (when the record expires), sparedTo (where the next one begins), sparedFor and sparedOne
 --                    (the microseconds until the cost, or one unit, fits beside what it counts); or full, if a
---                    charge adopts two bursts
+--                    charge adopts more
 -- spared     answers a check whose record stays, after the algorithm's piece has decided it without one
 --            reads:  spared, sparedFor, sparedOne; operation, cost, capacity, full, tick, per; answered, answer
 --            sets:   fits, ends, expires, answer
@@ -65,7 +65,7 @@ elseif same then
   if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
   if kind == LEDGER then
     --> ledger.keep
-  elseif full < 2147483648 then
+  elseif byte(head, 9) % 16 == 4 then
     x, y = min(x, 4294967295), min(y, 4294967295)
   end
 elseif algorithm == TOKENBUCKET then
@@ -122,11 +122,12 @@ local over = expiry
 if kind == SLIDINGWINDOW and x == 0 and now < expiry - oldUnit * oldTick then
   over = expiry - oldUnit * oldTick -- all of it was in the window before
 end
-local twice = operation == CHARGE and 2 or 1
+local upTo = operation == CHARGE and utmost or full
+local holdsMost = floor(upTo / unit)
 if over > latest or units < holds or units == holds and rest == 0 then
   -- It is converted as it is, or as far as it fits.
-elseif units < twice * holds or units == twice * holds and rest == 0 then
-  full = twice * full             -- restored below
+elseif units < holdsMost or units == holdsMost and rest == 0 then
+  full = upTo                     -- restored below
 else
   spared, sparedTo, sparedFor, sparedOne = expiry, stop, over - now, over - now
 end

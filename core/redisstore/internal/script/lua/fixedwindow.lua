@@ -1,6 +1,6 @@
 -- The fixed window, core/store/counting/fixedwindow.go, and what calendar windows share with it.
 --
--- format  reads:  full, per, now
+-- format  reads:  head, per, now
 --         sets:   reads, writes, farthest
 -- used    reads:  value, used, width
 --         sets:   units
@@ -8,15 +8,15 @@
 --         sets:   over, when the window ends that now is in or begins
 -- open    reads:  units, rest, full, per, offset, now
 --         sets:   x, ends
--- decide  reads:  expires, x; per, capacity, full, cost, offset, charged, operation, times, most, now
+-- decide  reads:  expires, x; per, capacity, utmost, cost, offset, charged, operation, times, most, now
 --         sets:   fits, x, ends, answer
 -- count   charges or refunds units of a window
 --         reads:  over (when the window ends), current (whether a refund is of this window),
---                 expires, x; capacity, full, cost, operation, times, most, now
---         sets:   fits, x, ends, answer
+--                 expires, x; capacity, utmost, cost, operation, times, most, now
+--         sets:   fits, x, ends, added, answer
 
 --# format
-if full < 2147483648 then
+if byte(head, 9) % 16 == 4 then
   reads, writes = '<I7I4', '<c0c0I7I4'
 else
   reads, writes = '<I7I7', '<c0c0I7I7'
@@ -53,8 +53,9 @@ if operation <= PEEK and cost > 0 then
     if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
     x, ends = x + (fits < most and fits or most) * cost, over
   end
-elseif operation == CHARGE and cost > 0 and x < 2 * full then
-  x, ends = math.min(2 * full, x + cost), over
+elseif operation == CHARGE and cost > 0 and x < utmost then
+  added = math.min(utmost - x, cost)
+  x, ends = x + added, over
   a = x
 elseif current and expires > 0 then
   x = x - math.min(x, cost)

@@ -43,6 +43,7 @@ local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
 local choice, place, guess        -- the number of the check's choice, or nil, its place in that, and which place is to pay
+local utmost                      -- what a charge can bring the use to at most
 local generation, expect, restored -- of an account that is restored
 local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
@@ -155,6 +156,7 @@ repeat
         -- ends: when the record expires, or 0 if nothing is used any more.
         local fits = times
         local a, b, ends
+        local added               -- what a charge has added
         local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
         local asks = cost

@@ -2,7 +2,7 @@
 --
 -- check   after the algorithm's piece has decided a check
 --         reads:  fits, ends, x, y, entries, expires, spare, from, at, state, writes; value, answered; free, bar, cost,
---                 foreign, foreignEnds, spared, sparedFor,
+--                 foreign, foreignEnds, spared, sparedFor, added,
 --                 mark, shadow, operation, penalties, pass; and what choice.check reads
 --         sets:   grant, answer, exceeded; built, last, dirty, missed
 -- group   after all checks of a group: decides what its keys hold
@@ -13,6 +13,9 @@
 --# check
 if spared then
   --> convert.spared
+end
+if operation == CHARGE and algorithm ~= PENALTY and algorithm ~= MANUAL then
+  answer = answer .. pack('<I7', not spared and added or 0)
 end
 -- Denied while a charge may still be given back: that may be over in a moment.
 local tentative

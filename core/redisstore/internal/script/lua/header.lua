@@ -57,6 +57,7 @@
 --                       determines how records are stored; without it, full is the capacity
 --          choice       (1) only after "plus 16": the number of the choice in the group, from 1, (1) the
 --                       check's place in it, from 0, and (1) the place that will likely pay. The group is of one request
+--          utmost       number, in a charge only: what it can bring the use to at most; token bucket: debt
 --          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
 --          in the places of tick to offset: how many denials begin a block, how long they count, how
 --          long the first block lasts, how many times longer the next one lasts, and the longest
@@ -87,7 +88,8 @@
 --                       counting.Reading, taken before a take or peek and after any other operation:
 --                       3 of a sliding window; 4 of a ledger, or of a sliding log, and in a take of one 4 more, taken
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
---                       block ends, 0 if there is none. A mark has no answer. A restoration
+--                       block ends, 0 if there is none. In a charge another one follows: what it has
+--                       added; token bucket: debt. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
 --          A penalty's answer is also that of a block by hand, which means nothing.
 --          A take or peek with checks of keys that are blocked by hand has before that: (1) 127, (1) how many

@@ -17,9 +17,9 @@
 --         sets:   x, y, entries, ends
 -- keep    reads:  value, used, units, width
 --         sets:   x, y, entries
--- decide  reads:  expires, x, y, entries, begun; history; tick, per, capacity, full, cost, offset, charged, generation, expect,
+-- decide  reads:  expires, x, y, entries, begun; history; tick, per, capacity, utmost, cost, offset, charged, generation, expect,
 --                 operation, times, most, free, mark, pending, exceeded, now
---         sets:   fits, x, y, entries, ends, answer; history; if the account is unknown: grant, exceeded, pending
+--         sets:   fits, x, y, entries, ends, added, answer; history; if the account is unknown: grant, exceeded, pending
 
 --# format
 reads, writes = '<I7I7I7I7', '<c0c0I7I7I7I7'
@@ -87,8 +87,9 @@ elseif operation <= PEEK and cost > 0 then
     local n = fits < most and fits or most
     x, y, ends = x + n * cost, y + n, over
   end
-elseif operation == CHARGE and cost > 0 and x < 2 * full then
-  x, y, ends = math.min(2 * full, x + cost), y + 1, over
+elseif operation == CHARGE and cost > 0 and x < utmost then
+  added = math.min(utmost - x, cost)
+  x, y, ends = x + added, y + 1, over
 elseif operation == REFUND and charged == over and x > 0 and cost > 0 then
   x, y, ends = x - math.min(x, cost), y + 1, over
 end

@@ -2,7 +2,7 @@
 --
 -- Reads:  ask, askAt, operation
 -- Sets:   askAt; algorithm, tick, per, capacity, cost, offset, head,
---         shadow, full, mark, choice, place, guess, charged, generation, expect, restored, farthest; by algorithm reads and writes, or
+--         shadow, full, utmost, mark, choice, place, guess, charged, generation, expect, restored, farthest; by algorithm reads and writes, or
 --         guarded
 
 --# parse
@@ -26,6 +26,7 @@ choice = nil
 if algorithm > 15 then
   --> choice.parse
 end
+if operation == CHARGE and algorithm ~= PENALTY and algorithm ~= MANUAL then utmost, askAt = unpack('<d', ask, askAt) end
 if algorithm == TOKENBUCKET then
   --> tokenbucket.format
 elseif algorithm == FIXEDWINDOW then

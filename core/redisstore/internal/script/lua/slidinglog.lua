@@ -16,9 +16,9 @@
 --         sets:   x, y, entries, ends
 -- charge  adds units to the newest entry or to a new one, or takes them from the entry of the
 --         time charged
---         reads:  x, entries, newest; per, capacity, full, cost, charged, operation, times, most, now
---         sets:   fits, x, y, entries, newest, ends
--- decide  reads:  x, entries; per, capacity, full, cost, charged, operation, times, most, now
+--         reads:  x, entries, newest; per, capacity, full, utmost, cost, charged, operation, times, most, now
+--         sets:   fits, x, y, entries, newest, ends, added
+-- decide  reads:  x, entries; per, capacity, full, utmost, cost, charged, operation, times, most, now
 --         sets:   fits, x, y, entries, ends, answer
 
 --# format
@@ -90,7 +90,10 @@ elseif operation == REFUND or operation == RENEW then
     ends = x > 0 and newest + per or 0
   end
 end
-if operation == CHARGE or operation == RENEW then
+if operation == CHARGE then
+  more = math.max(math.min(cost, utmost - x), 0)
+  added = more
+elseif operation == RENEW then
   more = math.max(math.min(cost, 2 * full - x), 0)
 end
 if more > 0 then

@@ -1,17 +1,17 @@
 -- The sliding window: core/store/counting/slidingwindow.go.
 --
--- format  reads:  full, tick, per, now
+-- format  reads:  head, tick, per, now
 --         sets:   reads, writes, farthest
 -- used    reads:  value, used, width, expiry, oldTick, oldUnit, now
 --         sets:   x, y, units, rest, parts
 -- open    reads:  units, rest, full, per, tick, ticks, offset
 --         sets:   x, y, ends
--- decide  reads:  expires, x, y; tick, per, capacity, full, cost, offset, charged, operation,
+-- decide  reads:  expires, x, y; tick, per, capacity, utmost, cost, offset, charged, operation,
 --                 times, most
---         sets:   fits, x, y, ends, answer
+--         sets:   fits, x, y, ends, added, answer
 
 --# format
-if full < 2147483648 then
+if byte(head, 9) % 16 == 4 then
   reads, writes = '<I7I4I4', '<c0c0I7I4I4'
 else
   reads, writes = '<I7I7I7', '<c0c0I7I7I7'
@@ -51,8 +51,9 @@ if operation <= PEEK and cost > 0 then
   local room = capacity - x - math.ceil(weighted / per)
   fits = math.max(math.min(times, math.floor(room / cost)), 0)
   if fits > 0 then x, ends = x + (fits < most and fits or most) * cost, over end
-elseif operation == CHARGE and cost > 0 and x < 2 * full then
-  x, ends = math.min(2 * full, x + cost), over
+elseif operation == CHARGE and cost > 0 and x < utmost then
+  added = math.min(utmost - x, cost)
+  x, ends = x + added, over
 elseif operation == REFUND and expires > 0 then
   local when = math.floor(charged / tick)
   if when >= begins then

@@ -6,8 +6,8 @@
 --         sets:   units, rest, parts
 -- open    reads:  head, full, per, tick, ticks, units, rest, parts
 --         sets:   x, ends
--- decide  reads:  expires, x; tick, per, capacity, full, cost, charged, operation, times, most
---         sets:   fits, x, ends, answer
+-- decide  reads:  expires, x; tick, per, capacity, full, utmost, cost, charged, operation, times, most
+--         sets:   fits, x, ends, added, answer
 
 --# format
 if per == 1 then
@@ -67,8 +67,9 @@ if operation <= PEEK and cost > 0 then
     x = debt % per
     ends = (ticks + (debt - x) / per + (x > 0 and 1 or 0)) * tick
   end
-elseif operation == CHARGE and cost > 0 and debt < 2 * full then
-  debt = math.min(2 * full, debt + math.min(cost, 2 * full))
+elseif operation == CHARGE and cost > 0 and debt < utmost then
+  added = math.min(utmost - debt, cost)
+  debt = debt + added
   x = debt % per
   whole = (debt - x) / per
   ends = (ticks + whole + (x > 0 and 1 or 0)) * tick

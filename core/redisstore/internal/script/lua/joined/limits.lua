@@ -55,6 +55,7 @@
 --                       determines how records are stored; without it, full is the capacity
 --          choice       (1) only after "plus 16": the number of the choice in the group, from 1, (1) the
 --                       check's place in it, from 0, and (1) the place that will likely pay. The group is of one request
+--          utmost       number, in a charge only: what it can bring the use to at most; token bucket: debt
 --          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
 --          in the places of tick to offset: how many denials begin a block, how long they count, how
 --          long the first block lasts, how many times longer the next one lasts, and the longest
@@ -85,7 +86,8 @@
 --                       counting.Reading, taken before a take or peek and after any other operation:
 --                       3 of a sliding window; 4 of a ledger, or of a sliding log, and in a take of one 4 more, taken
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
---                       block ends, 0 if there is none. A mark has no answer. A restoration
+--                       block ends, 0 if there is none. In a charge another one follows: what it has
+--                       added; token bucket: debt. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
 --          A penalty's answer is also that of a block by hand, which means nothing.
 --          A take or peek with checks of keys that are blocked by hand has before that: (1) 127, (1) how many
@@ -179,6 +181,7 @@ local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
 local choice, place, guess        -- the number of the check's choice, or nil, its place in that, and which place is to pay
+local utmost                      -- what a charge can bring the use to at most
 local generation, expect, restored -- of an account that is restored
 local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
@@ -347,6 +350,7 @@ repeat
             askAt = askAt + 3
             algorithm = algorithm - 16
           end
+          if operation == CHARGE and algorithm ~= PENALTY and algorithm ~= MANUAL then utmost, askAt = unpack('<d', ask, askAt) end
           if algorithm == TOKENBUCKET then
             --> tokenbucket.format
             if per == 1 then
@@ -363,7 +367,7 @@ repeat
             farthest = now + offset
           elseif algorithm == FIXEDWINDOW then
             --> fixedwindow.format
-            if full < 2147483648 then
+            if byte(head, 9) % 16 == 4 then
               reads, writes = '<I7I4', '<c0c0I7I4'
             else
               reads, writes = '<I7I7', '<c0c0I7I7'
@@ -371,7 +375,7 @@ repeat
             farthest = now + per
           elseif algorithm == CALENDAR then
             --> fixedwindow.format
-            if full < 2147483648 then
+            if byte(head, 9) % 16 == 4 then
               reads, writes = '<I7I4', '<c0c0I7I4'
             else
               reads, writes = '<I7I7', '<c0c0I7I7'
@@ -383,7 +387,7 @@ repeat
             farthest = now < tick and math.min(per, now + 4 * (per - tick)) or now < per and offset or now + 2 * (offset - per)
           elseif algorithm == SLIDINGWINDOW then
             --> slidingwindow.format
-            if full < 2147483648 then
+            if byte(head, 9) % 16 == 4 then
               reads, writes = '<I7I4I4', '<c0c0I7I4I4'
             else
               reads, writes = '<I7I7I7', '<c0c0I7I7I7'
@@ -555,11 +559,12 @@ repeat
               if kind == SLIDINGWINDOW and x == 0 and now < expiry - oldUnit * oldTick then
                 over = expiry - oldUnit * oldTick -- all of it was in the window before
               end
-              local twice = operation == CHARGE and 2 or 1
+              local upTo = operation == CHARGE and utmost or full
+              local holdsMost = floor(upTo / unit)
               if over > latest or units < holds or units == holds and rest == 0 then
                 -- It is converted as it is, or as far as it fits.
-              elseif units < twice * holds or units == twice * holds and rest == 0 then
-                full = twice * full             -- restored below
+              elseif units < holdsMost or units == holdsMost and rest == 0 then
+                full = upTo                     -- restored below
               else
                 spared, sparedTo, sparedFor, sparedOne = expiry, stop, over - now, over - now
               end
@@ -583,7 +588,7 @@ repeat
               if kind == LEDGER then
                 --> ledger.keep
                 x, y, entries = units, unpack('<I7', value, used + 7), 0 -- a record without a history
-              elseif full < 2147483648 then
+              elseif byte(head, 9) % 16 == 4 then
                 x, y = min(x, 4294967295), min(y, 4294967295)
               end
             elseif algorithm == TOKENBUCKET then
@@ -751,6 +756,7 @@ repeat
         -- ends: when the record expires, or 0 if nothing is used any more.
         local fits = times
         local a, b, ends
+        local added               -- what a charge has added
         local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
         local asks = cost
@@ -783,8 +789,9 @@ repeat
               x = debt % per
               ends = (ticks + (debt - x) / per + (x > 0 and 1 or 0)) * tick
             end
-          elseif operation == CHARGE and cost > 0 and debt < 2 * full then
-            debt = math.min(2 * full, debt + math.min(cost, 2 * full))
+          elseif operation == CHARGE and cost > 0 and debt < utmost then
+            added = math.min(utmost - debt, cost)
+            debt = debt + added
             x = debt % per
             whole = (debt - x) / per
             ends = (ticks + whole + (x > 0 and 1 or 0)) * tick
@@ -823,8 +830,9 @@ repeat
               if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
               x, ends = x + (fits < most and fits or most) * cost, over
             end
-          elseif operation == CHARGE and cost > 0 and x < 2 * full then
-            x, ends = math.min(2 * full, x + cost), over
+          elseif operation == CHARGE and cost > 0 and x < utmost then
+            added = math.min(utmost - x, cost)
+            x, ends = x + added, over
             a = x
           elseif current and expires > 0 then
             x = x - math.min(x, cost)
@@ -853,8 +861,9 @@ repeat
               if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
               x, ends = x + (fits < most and fits or most) * cost, over
             end
-          elseif operation == CHARGE and cost > 0 and x < 2 * full then
-            x, ends = math.min(2 * full, x + cost), over
+          elseif operation == CHARGE and cost > 0 and x < utmost then
+            added = math.min(utmost - x, cost)
+            x, ends = x + added, over
             a = x
           elseif current and expires > 0 then
             x = x - math.min(x, cost)
@@ -882,8 +891,9 @@ repeat
             local room = capacity - x - math.ceil(weighted / per)
             fits = math.max(math.min(times, math.floor(room / cost)), 0)
             if fits > 0 then x, ends = x + (fits < most and fits or most) * cost, over end
-          elseif operation == CHARGE and cost > 0 and x < 2 * full then
-            x, ends = math.min(2 * full, x + cost), over
+          elseif operation == CHARGE and cost > 0 and x < utmost then
+            added = math.min(utmost - x, cost)
+            x, ends = x + added, over
           elseif operation == REFUND and expires > 0 then
             local when = math.floor(charged / tick)
             if when >= begins then
@@ -1015,7 +1025,10 @@ repeat
               ends = x > 0 and newest + per or 0
             end
           end
-          if operation == CHARGE or operation == RENEW then
+          if operation == CHARGE then
+            more = math.max(math.min(cost, utmost - x), 0)
+            added = more
+          elseif operation == RENEW then
             more = math.max(math.min(cost, 2 * full - x), 0)
           end
           if more > 0 then
@@ -1081,8 +1094,9 @@ repeat
               local n = fits < most and fits or most
               x, y, ends = x + n * cost, y + n, over
             end
-          elseif operation == CHARGE and cost > 0 and x < 2 * full then
-            x, y, ends = math.min(2 * full, x + cost), y + 1, over
+          elseif operation == CHARGE and cost > 0 and x < utmost then
+            added = math.min(utmost - x, cost)
+            x, y, ends = x + added, y + 1, over
           elseif operation == REFUND and charged == over and x > 0 and cost > 0 then
             x, y, ends = x - math.min(x, cost), y + 1, over
           end
@@ -1167,7 +1181,10 @@ repeat
               ends = x > 0 and newest + per or 0
             end
           end
-          if operation == CHARGE or operation == RENEW then
+          if operation == CHARGE then
+            more = math.max(math.min(cost, utmost - x), 0)
+            added = more
+          elseif operation == RENEW then
             more = math.max(math.min(cost, 2 * full - x), 0)
           end
           if more > 0 then
@@ -1205,6 +1222,9 @@ repeat
             if algorithm == CONCURRENCY then sparedFor = math.min(sparedFor, per) end
             answer = pack('<c0BI7I7', sub(answer, 1, answered), fits, full, sparedFor)
           end
+        end
+        if operation == CHARGE and algorithm ~= PENALTY and algorithm ~= MANUAL then
+          answer = answer .. pack('<I7', not spared and added or 0)
         end
         -- Denied while a charge may still be given back: that may be over in a moment.
         local tentative
