@@ -132,5 +132,8 @@ func (m *Meter) wrap(ctx context.Context, res *http.Response, c *Call, after fun
 		res.ContentLength = -1
 		res.Header.Del("Content-Length")
 	}
+	if b.rest == nil {
+		b.rest = http.NoBody
+	}
 	res.Body = b
 }

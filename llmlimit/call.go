@@ -104,11 +104,11 @@ func (m *Meter) readCall(c *Call, asked *request, r *http.Request, b *peek.Body)
 		price, c.Name = m.config.Prices.Dearest(), Other
 	}
 	c.price = price
-	_, last, _ := cutLast(r.URL.Path)
+	_, last, _ := cutLast(r.URL.EscapedPath())
 	c.Stream = asked.stream || strings.HasSuffix(last, "-stream") || strings.HasSuffix(last, ":streamGenerateContent")
 	c.Input = m.inputBound(r, b)
 	c.responses = c.API == OpenAI && last == "responses"
-	if c.Output = 0; !strings.HasSuffix(r.URL.Path, "/embeddings") {
+	if c.Output = 0; last != "embeddings" {
 		c.Output = asked.outputBound(m.config.Output, price.MaxOutput)
 	}
 }

@@ -35,7 +35,7 @@ func (m *Meter) callFor(r *http.Request) *Call {
 func (m *Meter) describe(h http.Header, r *http.Request, d *core.Decision) []byte {
 	api := m.callFor(r).API
 	f := failure{status: d.Status(), message: problem.Detail(d, r), retry: d.RetryAfter}
-	if binding, ok := d.Binding(); ok {
+	if binding, ok := d.Binding(); ok && !binding.Hidden {
 		f.measure, _ = m.measure(binding.Rule.Name)
 	}
 	m.SetHeaders(h, api, *d)

@@ -50,7 +50,7 @@ func (f failure) appendOpenAI(dst, message []byte) []byte {
 
 func (f failure) openAIType() (kind, code string) {
 	switch {
-	case f.status == http.StatusTooManyRequests && f.measure == Money:
+	case f.status == http.StatusPaymentRequired, f.status == http.StatusTooManyRequests && f.measure == Money:
 		return "insufficient_quota", "insufficient_quota"
 	case f.status == http.StatusTooManyRequests && f.measure == Requests:
 		return "requests", "rate_limit_exceeded"
@@ -85,7 +85,7 @@ func (f failure) anthropicType() string {
 
 func (f failure) googleStatus() string {
 	switch f.status {
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusPaymentRequired:
 		return "RESOURCE_EXHAUSTED"
 	case http.StatusUnauthorized:
 		return "UNAUTHENTICATED"
@@ -93,6 +93,9 @@ func (f failure) googleStatus() string {
 		return "PERMISSION_DENIED"
 	case http.StatusBadRequest:
 		return "INVALID_ARGUMENT"
+	}
+	if f.status < http.StatusInternalServerError {
+		return "FAILED_PRECONDITION"
 	}
 	return "UNAVAILABLE"
 }
@@ -102,9 +105,12 @@ func (f failure) amazonType() string {
 	switch f.status {
 	case http.StatusTooManyRequests:
 		return "ThrottlingException"
+	case http.StatusPaymentRequired:
+		return "ServiceQuotaExceededException"
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return "AccessDeniedException"
-	case http.StatusBadRequest:
+	}
+	if f.status < http.StatusInternalServerError {
 		return "ValidationException"
 	}
 	return "ServiceUnavailableException"

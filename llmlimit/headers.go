@@ -14,7 +14,7 @@ const longestWait = time.Minute
 
 // SetHeaders writes a decision as the libraries of a provider read it. Of several limits of a measure it tells the one
 // with the fewest units left, or on a denial the one that denies. Limits that the meter has not made are left out, and
-// so are limits of [Money], in shadow mode, and all of a decision that asked no store.
+// so are limits of [Money], hidden ones and those in shadow mode, and all of a decision that asked no store.
 //
 //	OpenAI      x-ratelimit-limit-requests: 60, x-ratelimit-remaining-requests, x-ratelimit-reset-requests: 1.2s, and -tokens
 //	Anthropic   anthropic-ratelimit-requests-limit: 60, -remaining, -reset: 2026-07-01T12:00:00Z, and tokens, input-tokens, output-tokens
@@ -59,8 +59,11 @@ func (m *Meter) tightest(d *core.Decision, measure Measure) (found *core.LimitRe
 	results := d.Results()
 	for i := range results {
 		r := &results[i]
-		if is, ok := m.measure(r.Rule.Name); !ok || is != measure || r.Shadow || r.Reason != core.ReasonUndecided {
+		if is, ok := m.measure(r.Rule.Name); !ok || is != measure || !r.Enforced() || r.Hidden || r.Reason != core.ReasonUndecided {
 			continue
+		}
+		if d.Allowed && !r.Allowed {
+			continue // of a choice, one that has not paid
 		}
 		if found == nil || found.Allowed && !r.Allowed || found.Allowed == r.Allowed && r.Remaining < found.Remaining {
 			found = r

@@ -51,6 +51,9 @@ func (t *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 		d.Settle(core.Outcome{Status: http.StatusBadGateway, Err: err, Canceled: r.Context().Err() != nil})
 		return nil, err
 	}
+	if res.Request == nil {
+		res.Request = r
+	}
 	settle := func(err error) {
 		d.Settle(core.Outcome{Status: res.StatusCode, Err: err, Canceled: r.Context().Err() != nil})
 	}

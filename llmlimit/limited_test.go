@@ -215,3 +215,21 @@ func TestPlanThenCredits(t *testing.T) {
 		check.Equal(t, "used of plan and credits", used(), step.used)
 	}
 }
+
+// bare is a transport that says of an answer only what it must.
+type bare struct{}
+
+func (bare) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusNoContent, Header: http.Header{}}, nil
+}
+
+func TestATransportThatSaysLittle(t *testing.T) {
+	t.Parallel()
+	m := must.Get(New(Config{}))(t)
+	limiter := core.ForLimits(weblimittest.New(t), tokensOf(lot)(m))
+	for name, transport := range map[string]http.RoundTripper{"gateway": m.Transport(bare{}), "program": m.Limited(bare{}, limiter)} {
+		res := must.Get(transport.RoundTrip(posted("https://api.openai.com"+chatPath, `{"max_tokens":1}`)))(t)
+		text, err := io.ReadAll(res.Body)
+		check.All(t, name, []any{string(text), err, res.Body.Close()}, "", nil, nil)
+	}
+}

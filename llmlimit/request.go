@@ -15,6 +15,7 @@ const (
 	askOptions // for streams of OpenAI
 	askOutput
 	askChoices
+	askPrompts
 )
 
 // requestTree is of the requests of all providers: no other request has something else there. Google reads names in
@@ -24,6 +25,7 @@ var requestTree = scan.NewTree(join(
 		{Path: "model", Kind: scan.Short, ID: askModel},
 		{Path: "stream", Kind: scan.Short, ID: askStream},
 		{Path: "stream_options", Kind: scan.Short, ID: askOptions},
+		{Path: "prompt[]", Kind: scan.Short, ID: askPrompts}, // each is answered, in completions
 	},
 	number(askOutput,
 		"max_tokens", "max_completion_tokens", "max_output_tokens", // OpenAI, Anthropic
@@ -46,6 +48,7 @@ type request struct {
 	output   int64
 	odd      bool // a number that may be larger than it looks
 	choices  int64
+	prompts  int64 // of several
 }
 
 // readBody reads a body. It reads nothing of one that is not complete or no JSON: others would read it differently.
@@ -72,11 +75,13 @@ func (r *request) Number(id uint8, n int64, whole bool) {
 }
 
 func (r *request) Short(id uint8, text []byte, whole bool) {
-	if id != askModel {
-		return
-	}
-	if r.models++; whole {
-		r.model = string(text)
+	switch id {
+	case askPrompts:
+		r.prompts++
+	case askModel:
+		if r.models++; whole {
+			r.model = string(text)
+		}
 	}
 }
 
@@ -88,6 +93,10 @@ func (r *request) Other(id uint8, first byte) {
 		r.stream = first == 't'
 	case askOptions:
 		r.options = first != 'n'
+	case askPrompts:
+		if first == '[' { // of tokens; numbers are the tokens of one
+			r.prompts++
+		}
 	default:
 		r.odd = r.odd || first != 'n'
 	}
@@ -106,7 +115,7 @@ func (r *request) modelName() string {
 }
 
 // outputBound returns how many tokens the answer can have: as many as the request says, or as the model can write, or,
-// if neither is known, the estimate of the configuration; for each choice.
+// if neither is known, the estimate of the configuration; for each choice of each prompt.
 func (r *request) outputBound(otherwise, model int64) int64 {
 	n := r.output
 	switch {
@@ -119,5 +128,6 @@ func (r *request) outputBound(otherwise, model int64) int64 {
 	case model > 0:
 		n = min(n, model)
 	}
-	return capped(n * max(r.choices, 1)) // both are at most MaxTokens
+	n = capped(n * max(r.choices, 1)) // both are at most MaxTokens, as are prompts
+	return capped(n * max(r.prompts, 1))
 }

@@ -34,10 +34,13 @@ type transport struct {
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = t.meter.ReadRequest(r)
 	res, err := t.base.RoundTrip(uncompressed(r))
-	if err == nil {
-		err = t.meter.ModifyResponse(res)
+	if err != nil {
+		return nil, err
 	}
-	return res, err
+	if res.Request == nil {
+		res.Request = r
+	}
+	return res, t.meter.ModifyResponse(res)
 }
 
 // uncompressed returns a request that asks for an answer that can be read. Without the header, http.Transport would ask

@@ -11,7 +11,7 @@ type Sink interface {
 	Short(id uint8, text []byte, whole bool)
 	// Raw tells the next bytes of a string, and end that it is over.
 	Raw(id uint8, part []byte, end bool)
-	// Other tells a value of another type than is wanted by its first byte: { [ " t f n, or 0 for a number.
+	// Other tells a value of another type than is wanted by its first byte: { [ " t f n, or the digit 0 for any number.
 	Other(id uint8, first byte)
 	// Variant tells that a name differs from a wanted one only in its case. Some readers take one for the other.
 	Variant()
