@@ -138,3 +138,46 @@ func TestAResetBeginsAnew(t *testing.T) {
 		settle()
 	})
 }
+
+// A window that begins with first use begins at home, with the first request of any region; or in each region, with the
+// first one there.
+func TestWindowsFromFirstUseOverRegions(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mode   core.RegionMode
+		second time.Duration // until the window ends in the second region, half an hour later
+		left   int64
+	}{
+		"at home": {core.AtHome, 4*time.Hour + 30*time.Minute, 8}, "in each": {core.InEachRegion, 5 * time.Hour, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 2, 0)
+				limiters := w.limiters(t, core.Per(10, 5*time.Hour).FromFirstUse().By(keyfuncs.Everyone()).Regions(c.mode))
+				d := limiters[0].AllowKey(t.Context(), "client", 1)
+				check.All(t, "first request", []any{d.Allowed, d.Results()[0].ResetAfter}, true, 5*time.Hour)
+				time.Sleep(30 * time.Minute)
+				d = limiters[1].AllowKey(t.Context(), "client", 1)
+				check.All(t, "of another region", []any{d.Allowed, d.Results()[0].ResetAfter, d.Results()[0].Remaining}, true, c.second, c.left)
+			})
+		})
+	}
+}
+
+// What home forgives of a charge is told where it was made.
+func TestDebtsOverRegions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 0)
+		rule := must.Get(core.PerDay(1000).FixedWindow().Debt(50).Named("owed").Rule())(t)
+		w.limiters(t, core.PerDay(1000).FixedWindow().Debt(50).Named("owed").By(keyfuncs.Everyone()))
+		charged := int64(0)
+		for i, cost := range []int64{700, 700} {
+			results := make([]core.Result, 1)
+			must.OK(t, w.regions[i].Charge(t.Context(), []core.Check{{Key: []byte("client"), Rule: &rule, Cost: cost}}, results))
+			charged += cost - results[0].Forgiven
+		}
+		check.Equal(t, "charged of 1400 in all", charged, 1050)
+	})
+}
