@@ -185,6 +185,26 @@ func TestHeldChargesAreSettledLater(t *testing.T) {
 	check.Equal(t, "refunded: remaining", remain(), [3]int64{97, 80, 3})
 }
 
+// A cost that a question gives is an estimate, which UpToBurst bounds, if it is charged, and what was spent if it is
+// only looked at, as the service's charges do.
+func TestAnEstimateThatIsGivenUpToTheBurst(t *testing.T) {
+	t.Parallel()
+	l := limiter(t, core.NewMemory(), core.PerHour(100).By(keyfuncs.User("user")).Named("tokens").FixedWindow().Estimate(7).UpToBurst())
+	for _, q := range []compose.Ask{{Request: keyfuncs.Values{"user": "ann"}}, {Key: "user:bob"}} {
+		q.Limiter, q.Costs, q.Hold = l, map[string]int64{"tokens": 5000}, true
+		asks := []compose.Ask{q}
+		must.OK(t, compose.PeekTogether(t.Context(), 0, asks))
+		check.All(t, "held of a look", []any{len(asks[0].Held), asks[0].Held[0].Cost}, 1, int64(5000))
+		must.OK(t, compose.Together(t.Context(), "test", 0, asks))
+		d := &asks[0].Decision
+		check.All(t, "allowed, left and held", []any{d.Allowed, d.Results()[0].Remaining, asks[0].Held[0].Cost}, true, int64(0), int64(100))
+		asks[0].Held[0].Told, asks[0].Held[0].Spent = true, 30
+		compose.Settle(l, asks[0].Held, 0, false, core.Outcome{})
+	}
+	d := must.Get(l.Peek(t.Context(), "user:ann", 1))(t)
+	check.Equal(t, "left when it is settled", d.Results()[0].Remaining, 70)
+}
+
 // failing is a store that does not answer.
 type failing struct{ core.Store }
 
