@@ -154,6 +154,27 @@ func TestAStreamIsChargedOnce(t *testing.T) {
 	check.Equal(t, "charges", charged.Load(), 20)
 }
 
+// A program that closes an answer of which more could come is charged what was told until then, at once.
+func TestAProgramThatClosesEarly(t *testing.T) {
+	t.Parallel()
+	rec := recordings["Anthropic, streamed"]
+	at := strings.Index(rec.body, "event: ping")
+	over := make(chan struct{})
+	defer close(over)
+	p := newProgram(t, Config{}, tokensOf(lot), func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", rec.kind)
+		_, _ = io.WriteString(w, rec.body[:at])
+		_ = http.NewResponseController(w).Flush()
+		<-over
+	})
+	res := must.Get(p.client.Post(p.url+rec.path, jsonType, strings.NewReader(`{"max_tokens":700}`)))(t)
+	check.OK(t, check.ErrorOf(io.ReadFull(res.Body, make([]byte, at))))
+	check.OK(t, res.Body.Close())
+	check.OK(t, p.limiter.Drain(t.Context()))
+	check.Equal(t, "tokens used", lot-p.left(t), 36+700)
+}
+
 // What a call has spent is told once, with what is an estimate of it.
 func TestObserve(t *testing.T) {
 	t.Parallel()
