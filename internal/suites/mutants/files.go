@@ -8,7 +8,7 @@ var files = []Mutant{
 	{File: "policy/trial.go", Old: "\tcase written.get(\"remaining\") != nil && written.get(\"remaining\").integer() != remaining:\n", New: "\tcase false:\n", What: "a test of a policy passes whatever is left", Tests: "policy"},
 	{File: "policy/limit.go", Old: "\tif group != nil {\n\t\tl = l.When(*group)\n\t}\n", New: "\t_ = group\n", What: "a policy's limits count requests that the policy is not about", Tests: "policy"},
 	{File: "policy/limit.go", Old: "l = l.OnMissingKey(core.MissingKey(slices.Index(missingKeys, missing.text)))", New: "_ = missing", What: "on_missing_key of a policy does nothing", Tests: "policy"},
-	{File: "policy/limit.go", Old: "if shadow || n.get(\"shadow\").isTrue() {", New: "if n.get(\"shadow\").isTrue() {", What: "a policy in shadow mode denies", Tests: "policy"},
+	{File: "policy/limit.go", Old: "if !s.chosen[name] && (shadow || n.get(\"shadow\").isTrue()) {", New: "if !s.chosen[name] && n.get(\"shadow\").isTrue() {", What: "a policy in shadow mode denies", Tests: "policy"},
 	{File: "policy/limit.go", Old: "\tif len(on) == 1 {\n", New: "\tif len(on) > 0 {\n", What: "of several reasons for a refund the first counts alone", Tests: "policy"},
 	{File: "policy/limit.go", Old: "case isConcurrent(tier) != isConcurrent(l):", New: "case false:", What: "a tier counts concurrent requests under a limit on requests", Tests: "policy"},
 	{File: "policy/condition.go", Old: "return keyfuncs.Any(s.conditions(v)...)", New: "return keyfuncs.All(s.conditions(v)...)", What: "any condition of a policy means all", Tests: "policy"},

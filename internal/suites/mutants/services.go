@@ -6,7 +6,7 @@ var services = []Mutant{
 	{File: "service/guard.go", Old: "if browser.FromPage(r) {", New: "if false {", What: "a web page may ask the service", Tests: "service cmd/weblimitd"},
 	{File: "service/guard.go", Old: "body := http.MaxBytesReader(w, r.Body, int64(s.config.MaxBody))", New: "body := r.Body", What: "a body of unknown length is read whole", Tests: "service"},
 	{File: "service/checks.go", Old: "if left -= len(c.checks); left < 0 {", New: "if left < 0 {", What: "checks are counted per call and not in all", Tests: "service"},
-	{File: "service/reservation.go", Old: "h.Estimate, h.Given = r.int() == 1, r.int() == 1", New: "h.Given, h.Estimate = r.int() != 1, r.int() == 1", What: "a reservation's estimate is taken for something else", Tests: "service"},
+	{File: "service/reservation.go", Old: "h.Estimate, h.Spare, h.Given = estimate == 1, estimate == isSpare, r.int() == 1", New: "h.Given, h.Spare, h.Estimate = estimate != 1, estimate == isSpare, r.int() == 1", What: "a reservation's estimate is taken for something else", Tests: "service"},
 	{File: "service/settle.go", Old: "\tif time.Since(v.sealed) > s.config.ReservationTTL {\n", New: "\tif false {\n", What: "a reservation can be settled for ever", Tests: "service"},
 	{File: "service/renew.go", Old: "\tcase set[0]:\n", New: "\tcase false:\n", What: "a reservation that was settled is renewed", Tests: "service"},
 	{File: "service/renew.go", Old: "\tcase set[1]:\n", New: "\tcase false:\n", What: "a token is renewed whose successor was", Tests: "service"},

@@ -141,6 +141,7 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 		ask("/v1/check", `{"policy":"login","key":"a"}`)
 		ask("/v1/check", `{"policy":"queue","key":"a"}`)
 		ask("/v1/check", `{"policy":"shadow","key":"a"}`)
+		ask("/v1/check", `{"policy":"budgets","key":"a"}`)
 		ask("/v1/reserve", `{"policy":"running","key":"a"}`)
 		ask("/v1/check", `{"policy":"running","key":"b"}`)
 	}

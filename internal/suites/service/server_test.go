@@ -53,6 +53,11 @@ policies:
   lower:
     limits:
       lower: {limit: 10/hour, by: everyone, keep_free: {share: 0.5, for: {methods: [POST]}}}
+  budgets:
+    limits:
+      plan: {limit: 1/hour fixed, by: everyone}
+      credits: {limit: 100/hour fixed, by: everyone, hidden: true}
+    choices: [[plan, credits]]
   closed:
     limits:
       closed: {limit: 1/hour, by: everyone, on_outage: deny}
