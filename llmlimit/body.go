@@ -115,9 +115,6 @@ func (b *body) settleLocked(err error) {
 	b.reader = nil // a body may be kept for longer
 }
 
-// isStream reports whether an answer comes in events.
-func (r *Reader) isStream() bool { return r.form != whole || r.api == Gemini }
-
 // output returns the output so far, as it was told or else estimated.
 func (r *Reader) output() int64 { return max(r.Report().Output, r.tally.written()) }
 
@@ -127,7 +124,7 @@ func (m *Meter) wrap(ctx context.Context, res *http.Response, c *Call, after fun
 		rest: res.Body, meter: m, context: ctx, after: after, reader: NewReader(c.API, res.Header),
 		spent: Spent{Call: *c, Status: res.StatusCode, Trusted: res.Request != nil && m.trusts(res.Request.URL)},
 	}
-	if m.config.EndAtEstimate && b.reader != nil && b.reader.isStream() {
+	if m.config.EndAtEstimate && b.reader != nil && (b.reader.form != whole || c.API == Gemini && c.Stream) {
 		b.limit = max(c.Output, 1)
 		res.ContentLength = -1
 		res.Header.Del("Content-Length")

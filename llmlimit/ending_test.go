@@ -74,7 +74,7 @@ func TestStreamsEndAtTheirEstimate(t *testing.T) {
 					StatusCode: 200, Header: http.Header{"Content-Type": {tt.kind}, "Content-Length": {"1000"}}, ContentLength: 1000,
 					Body: &source{text: tt.first, event: tt.event, step: step, closed: &closed},
 				}
-				m.wrap(t.Context(), res, &Call{API: tt.api, Output: 10, responses: tt.path == "/v1/responses"}, nil)
+				m.wrap(t.Context(), res, &Call{API: tt.api, Stream: true, Output: 10, responses: tt.path == "/v1/responses"}, nil)
 				got := string(must.Get(io.ReadAll(res.Body))(t))
 				if tt.cr && len(got) == len(passed+tt.end)-1 { // the last line feed had not come yet
 					got = got[:len(passed)-1] + "\n" + got[len(passed)-1:]
@@ -119,7 +119,7 @@ func TestAnswersThatAreOverAreNotEnded(t *testing.T) {
 		m := must.Get(New(Config{EndAtEstimate: true}))(t)
 		res := &http.Response{StatusCode: 200, Header: rec.headers(), Body: io.NopCloser(strings.NewReader(rec.body))}
 		written := max(readAll(t, rec, rec.body).tally.written(), 1) // others are told to have used more
-		m.wrap(t.Context(), res, &Call{API: rec.api, Output: written}, nil)
+		m.wrap(t.Context(), res, &Call{API: rec.api, Stream: true, Output: written}, nil)
 		check.Equal(t, name, string(must.Get(io.ReadAll(res.Body))(t)), rec.body)
 	}
 }

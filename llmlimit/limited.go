@@ -2,6 +2,7 @@ package llmlimit
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -43,6 +44,9 @@ func (t *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !d.Allowed {
 		if r.Body != nil {
 			_ = r.Body.Close()
+		}
+		if r.Context().Err() != nil { // as while it waited for its turn
+			return nil, context.Cause(r.Context())
 		}
 		return t.meter.denial(r, d), nil
 	}

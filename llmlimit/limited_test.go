@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
@@ -235,6 +236,21 @@ func TestPlanThenCredits(t *testing.T) {
 		check.Equal(t, "status", status, step.status)
 		check.Equal(t, "used of plan and credits", used(), step.used)
 	}
+}
+
+// A request that waits for its turn when its context ends is an error, as that of any transport.
+func TestAProgramThatGivesUpWaiting(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, Config{}, func(m *Meter) []core.Limit {
+		return []core.Limit{m.Limit("tokens", Tokens, core.PerHour(1000).By(keyfuncs.Everyone()).Wait(time.Hour))}
+	}, play(recordings["OpenAI chat, streamed"], 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.limiter.AllowKey(t.Context(), "all", 1000)
+	r := must.Get(http.NewRequestWithContext(ctx, http.MethodPost, "https://api.openai.com"+chatPath, strings.NewReader(`{"max_tokens":700}`)))(t)
+	res, err := p.client.Transport.RoundTrip(r) //nolint:bodyclose // there is no answer
+	check.Is(t, "error", err, context.Canceled)
+	check.Equal(t, "there is an answer", res != nil, false)
 }
 
 // bare is a transport that says of an answer only what it must.

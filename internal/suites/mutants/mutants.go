@@ -34,7 +34,9 @@ type Mutant struct {
 }
 
 // All returns all mistakes.
-func All() []Mutant { return slices.Concat(stores, keys, adapters, ledger, files, services, regional, models) }
+func All() []Mutant {
+	return slices.Concat(stores, keys, adapters, ledger, files, services, regional, models)
+}
 
 // Stores returns those that histories are made for.
 func Stores() []Mutant { return slices.Clone(stores) }
