@@ -44,8 +44,8 @@ func (l *Limit) facts(key keyfuncs.Func) advice.Facts {
 		Name: l.name, Key: key, When: l.when, Scaled: l.scale != nil,
 		Skips: l.missing == SkipLimit, Denies: l.missing == DenyRequest,
 	}
-	if l.keepFree != nil {
-		f.Upper = l.keepFree.upper
+	if l.classes != nil {
+		f.Upper = keyfuncs.Any(l.classes.conditions()...)
 	}
 	return f
 }

@@ -185,7 +185,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
 	to.regions, to.choice, to.spills = from.regions, from.inChoice, from.settings.has(setSpill)
 	to.regions, to.hidden, to.status = from.regions, from.hidden, from.status
-	to.variants, to.keepFree = new(variants), from.keepFree
+	to.variants, to.classes = new(variants), from.classes
 	to.advice = l.advisor.Add(from.facts(to.key))
 	if from.scale != nil {
 		to.scaling = newScaling(from.scale, to.least, to.advice)
@@ -197,7 +197,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	if to.isFree(to.cost) {
 		to.cost = 1
 	}
-	to.shows = from.costBy != nil || from.tiers != nil || from.keepFree != nil || len(from.when) > 0
+	to.shows = from.costBy != nil || from.tiers != nil || from.classes != nil || len(from.when) > 0
 	to.plain = !to.shows && to.scaling == nil && !to.upToBurst
 	l.needAll(from.name, to)
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil

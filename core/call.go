@@ -17,6 +17,7 @@ type call struct {
 	checks  []Check
 	results []Result
 	reading keyfuncs.Reading // the request as functions of the application see it
+	classes []classed        // of the limits that have classes
 	refused []refusal        // by limits in shadow mode, without asking the store
 	exact   bool             // in an outage, a cost above the share of this process does not fit
 	asked   bool             // of a question of compose.Together, whose asker settles what it charges
@@ -109,14 +110,14 @@ func (c *call) measured(s *shared, asked int64) {
 // reset forgets the checks and keeps the keys. The first check is not cleared, since most calls
 // have no other and the next call overwrites it: clearing takes longer than writing it.
 func (c *call) reset() {
-	if len(c.checks) == 0 && len(c.refused) == 0 { // of decideDirect
+	if len(c.checks) == 0 && len(c.refused) == 0 && len(c.classes) == 0 { // of decideDirect
 		return
 	}
 	if len(c.checks) > 1 {
 		clear(c.checks[1:])
 		clear(c.limits[1:])
 	}
-	c.limits, c.checks, c.results, c.refused = c.limits[:0], c.checks[:0], c.results[:0], c.refused[:0]
+	c.limits, c.checks, c.results, c.refused, c.classes = c.limits[:0], c.checks[:0], c.results[:0], c.refused[:0], c.classes[:0]
 }
 
 // withoutStore returns the working memory of a decision without the store, in an outage. It is
@@ -136,7 +137,10 @@ func (c *call) withoutStore() *call {
 // operation of its own, and its cost is set later.
 func (c *call) ask(limit *limit, r keyfuncs.Request, batch bool) Reason {
 	start := len(c.keys)
-	keys, rule, cost, reason := limit.ask(c.keys, r, &c.reading, batch)
+	keys, rule, cost, class, reason := limit.ask(c.keys, r, &c.reading, batch)
+	if class > 0 {
+		c.classes = append(c.classes, classed{limit, class})
+	}
 	if rule != nil {
 		c.keys = keys
 		c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
@@ -153,6 +157,16 @@ func (c *call) ask(limit *limit, r keyfuncs.Request, batch bool) Reason {
 	return c.enforced(limit, reason)
 }
 
+// classOf returns the class of the request under a limit, 0 for limits without classes.
+func (c *call) classOf(l *limit) uint8 {
+	for i := range c.classes {
+		if c.classes[i].limit == l {
+			return c.classes[i].class
+		}
+	}
+	return 0
+}
+
 // enforced returns a reason to deny the request without asking the store, unless the
 // limit is in shadow mode. Then it notes the reason for observers.
 func (c *call) enforced(limit *limit, reason Reason) Reason {
@@ -166,8 +180,8 @@ func (c *call) enforced(limit *limit, reason Reason) Reason {
 // ask appends the key of a request under the limit to keys, and returns the rule and the cost to
 // check. rule is nil if the limit does not apply, or if there is a reason to deny the request
 // without asking the store, which is ReasonUndecided otherwise. It is returned in shadow mode, too.
-// Functions of the application get the request by reading. The cost of a batch is not asked for.
-func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, batch bool) (_ []byte, rule *Rule, cost int64, _ Reason) {
+// Functions of the application get the request by reading. class is that of the request from 1 on, if the limit has classes. The cost of a batch is not asked for.
+func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, batch bool) (_ []byte, rule *Rule, cost int64, class uint8, _ Reason) {
 	shown := r
 	if l.shows {
 		*reading = keyfuncs.Reading{Request: r}
@@ -176,22 +190,22 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 	for i := range l.when {
 		switch l.when[i].Ask(shown) {
 		case keyfuncs.No:
-			return keys, nil, 0, ReasonUndecided
+			return keys, nil, 0, 0, ReasonUndecided
 		case keyfuncs.Unknown:
 			if reading.Repeated() != "" {
-				return keys, nil, 0, ReasonAmbiguousKey
+				return keys, nil, 0, 0, ReasonAmbiguousKey
 			}
 			l.advice.ConditionUnanswered(r)
 		}
 	}
 	keys, presence := l.key.Append(keys, r)
 	if l.plain && presence == keyfuncs.Present {
-		return keys, &l.rule, l.cost, ReasonUndecided
+		return keys, &l.rule, l.cost, 0, ReasonUndecided
 	}
 	if presence != keyfuncs.Present {
 		shares, reason := l.lacking(presence)
 		if !shares {
-			return keys, nil, 0, reason
+			return keys, nil, 0, 0, reason
 		}
 		keys = append(keys, missingKey...)
 	}
@@ -202,9 +216,9 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 	if l.scaling != nil {
 		rule = l.scaleNow(r.Context(), rule)
 	}
-	if l.keepFree != nil {
-		if rule = l.ofClass(rule, r, shown, reading); rule == nil {
-			return keys, nil, 0, ReasonAmbiguousKey
+	if l.classes != nil {
+		if rule, class = l.ofClass(rule, r, shown, reading); rule == nil {
+			return keys, nil, 0, 0, ReasonAmbiguousKey
 		}
 	}
 	if presence != keyfuncs.Present && rule.Penalized() {
@@ -212,7 +226,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 	}
 	if l.costBy != nil && !batch {
 		if cost = l.costBy(shown); cost < 0 && reading.Repeated() == "" {
-			return keys, nil, 0, ReasonInvalidCost
+			return keys, nil, 0, 0, ReasonInvalidCost
 		}
 		if cost > rule.Burst && !l.upToBurst && l.choice == 0 && reading.Repeated() == "" {
 			l.advice.NeverFits(cost, rule.Burst)
@@ -222,10 +236,10 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 		}
 	}
 	if l.shows && reading.Repeated() != "" {
-		return keys, nil, 0, ReasonAmbiguousKey
+		return keys, nil, 0, 0, ReasonAmbiguousKey
 	}
 	cost = l.capped(cost, rule)
-	return keys, rule, cost, ReasonUndecided
+	return keys, rule, cost, class, ReasonUndecided
 }
 
 // repeated names the part of the request that is there several times, where the key of the

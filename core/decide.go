@@ -101,7 +101,7 @@ func (l *Limiter) askAll(c *call, s subject, d *Decision) bool {
 }
 
 // AllowKey decides all limits for one key and cost, for jobs and consumers. What a limit reads
-// from a request does not apply: By, Cost, CostBy, When, Unless, Tiers, KeepFree and OncePer.
+// from a request does not apply: By, Cost, CostBy, When, Unless, Tiers, KeepFree, Classes and OncePer.
 // [Limiter.Allow] with [keyfuncs.Values] applies them.
 //
 // The key is as [keyfuncs.Encode] or [keyfuncs.EncodeJoin] writes it, "user:42" for the user 42
@@ -184,11 +184,12 @@ func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision
 // decideDirect decides a request by a single limit of a store in this process.
 func (l *Limiter) decideDirect(c *call, r keyfuncs.Request, d *Decision) {
 	limit := &l.limits[0]
-	key, rule, cost, reason := limit.ask(c.keys, r, &c.reading, false)
+	key, rule, cost, class, reason := limit.ask(c.keys, r, &c.reading, false)
 	c.keys = key
 	switch {
 	case rule != nil:
 		l.decideOne(r.Context(), limit, rule, key, cost, d)
+		d.one[0].class = class
 	case reason == ReasonUndecided:
 		d.conclude()
 	case c.enforced(limit, reason) == ReasonUndecided:
@@ -214,7 +215,7 @@ func (l *Limiter) decideObserved(ctx context.Context, c *call, d *Decision) {
 	check, from := &c.checks[0], c.limits[0]
 	d.count = 1
 	r := &d.one[0]
-	r.Rule, r.Shadow, r.Hidden = check.Rule, from.shadow, from.hidden
+	r.Rule, r.Shadow, r.Hidden, r.class = check.Rule, from.shadow, from.hidden, c.classOf(from)
 	began := l.shared.now()
 	l.observed.TakeOne(check.Rule, check.Key, check.Cost, &r.Result)
 	c.measured(l.shared, began)

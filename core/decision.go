@@ -86,6 +86,7 @@ type LimitResult struct {
 	Hidden    bool    // clients are not told of the limit; see Limit.Hidden
 	Or        bool    // an alternative to the limit of the result before: see First
 	Soft      bool    // charged, and more is used than the soft limit
+	class     uint8   // of the request from 1 on, if the limit has classes; see Decision.Class
 	Reason    Reason  // why the limit denies without asking the store, such as ReasonMissingKey; else ReasonUndecided
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
@@ -166,7 +167,7 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
 		r.Rule, r.Result, r.Shadow, r.Or, r.Reason = check.Rule, c.results[i], check.Shadow, check.Or, ReasonUndecided
-		r.Hidden = c.limits[i].hidden
+		r.Hidden, r.class = c.limits[i].hidden, c.classOf(c.limits[i])
 		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r, c.asker)
 	}
 	for i, refused := range c.refused {
@@ -243,6 +244,9 @@ func (d Decision) LogValue() slog.Value {
 	attrs = append(attrs, slog.Bool("allowed", d.Allowed), slog.String("reason", d.Reason.String()))
 	if b, ok := d.Binding(); ok {
 		attrs = append(attrs, slog.String("limit", b.Rule.Name), slog.Int64("remaining", b.Remaining))
+		if class := d.classOf(&b); class != "" {
+			attrs = append(attrs, slog.String("class", class))
+		}
 	}
 	if what := d.Ambiguous(); what != "" {
 		attrs = append(attrs, slog.String("ambiguous", what))

@@ -17,8 +17,9 @@ import (
 
 // elsewhere is what somebody else says of a decision beside its results, and what that one holds.
 type elsewhere struct {
-	status  int    // of a denial; 0 for that of the reason
-	version string // of the configuration that decided
+	status  int      // of a denial; 0 for that of the reason
+	version string   // of the configuration that decided
+	classes []string // of the request, by the class of a result
 
 	holder  seam.Elsewhere // nil if nothing is held
 	ending  *seam.Ending   // how the request has ended. Guarded by reservation.mu.

@@ -22,8 +22,10 @@ func (l Limit) guarding() (Limit, error) {
 		unused = "When"
 	case l.tiers != nil:
 		unused = "Tiers"
-	case l.keepFree != nil:
+	case l.settings.has(setKeepFree):
 		unused = "KeepFree"
+	case l.classes != nil:
+		unused = "Classes"
 	case l.hasOnce:
 		unused = "OncePer"
 	case l.estimate:

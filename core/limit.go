@@ -24,7 +24,7 @@ import (
 //     [Limit.FromFirstUse], [Limit.SlidingWindow], [Limit.Jitter], [Limit.SlidingLog], [Limit.LeakyBucket]
 //   - which requests, and what they cost: [Limit.When], [Limit.Unless], [Limit.Cost],
 //     [Limit.CostBy], [Limit.OncePer], [Limit.Repeats]
-//   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.KeepFree]
+//   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.KeepFree], [Limit.Classes]
 //   - the charge after the response: [Limit.RefundOn], [Limit.Estimate],
 //     [Limit.EstimateBy], [Limit.UpToBurst], [Limit.Debt]
 //   - delays instead of denials: [Limit.Wait], [Limit.SlowDown]
@@ -54,7 +54,7 @@ type Limit struct {
 	when     []keyfuncs.Condition
 	tiers    func(keyfuncs.Request) Limit
 	scale    func(context.Context) float64
-	keepFree *keepFree
+	classes  *classes // nil if there is one
 	missing  MissingKey
 	outage   OutageAction
 	regions  store.Regions

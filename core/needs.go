@@ -28,8 +28,10 @@ func (l *Limiter) needAll(name string, limit *limit) {
 	for _, c := range limit.when {
 		l.need(whose, c.Needs())
 	}
-	if limit.keepFree != nil {
-		l.need(whose, limit.keepFree.upper.Needs())
+	if limit.classes != nil {
+		for _, c := range limit.classes.conditions() {
+			l.need(whose, c.Needs())
+		}
 	}
 }
 

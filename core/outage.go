@@ -21,6 +21,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 func (l *Limiter) decideWithout(ctx context.Context, c *call, s subject, err error, d *Decision) {
 	local := c.withoutStore()
 	local.refused, local.exact = append(local.refused, c.refused...), c.exact
+	local.classes = append(local.classes, c.classes...)
 	reason, replaced := ReasonOutageAllowed, false // by other limits
 	late := store.ErrorOf(err).Late
 	for i, limit := range c.limits {

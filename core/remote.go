@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -72,6 +73,11 @@ func (d *Decision) adopt(ctx context.Context, v *verdict) {
 		d.what = missingOf(v.What, v.Challenge)
 	}
 	d.held = d.limiter.adopted(ctx, v)
+	for i := range min(len(v.Classes), int(d.count), math.MaxUint8) {
+		if v.Classes[i] != "" {
+			d.Results()[i].class = uint8(i + 1)
+		}
+	}
 	if v.Held != nil {
 		d.held.follow(v)
 	}
@@ -81,7 +87,7 @@ func (d *Decision) adopt(ctx context.Context, v *verdict) {
 func (l *Limiter) adopted(ctx context.Context, v *verdict) *reservation {
 	return &reservation{
 		limiter: l, shared: l.shared, outer: reservationIn(ctx),
-		began: time.Now(), delayed: v.Delay, elsewhere: &elsewhere{status: v.Status, version: v.Version},
+		began: time.Now(), delayed: v.Delay, elsewhere: &elsewhere{status: v.Status, version: v.Version, classes: v.Classes},
 	}
 }
 

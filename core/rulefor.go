@@ -9,19 +9,22 @@ import (
 
 // By which rule a request is counted: that of its limit, or one that is derived from it and cached.
 
-// ofClass returns the rule for the class of a request under KeepFree. It is nil if the class can't be told, since a part of
-// the request is there several times.
-func (l *limit) ofClass(rule *Rule, r, shown keyfuncs.Request, reading *keyfuncs.Reading) *Rule {
-	switch l.keepFree.upper.Ask(shown) {
-	case keyfuncs.Yes:
-		return rule
-	case keyfuncs.Unknown:
-		if reading.Repeated() != "" {
-			return nil
+// ofClass returns the rule for the class of a request, and the class from 1 on. The rule is nil if the class can't be told, since a
+// part of the request is there several times.
+func (l *limit) ofClass(rule *Rule, r, shown keyfuncs.Request, reading *keyfuncs.Reading) (_ *Rule, class uint8) {
+	last := len(l.classes.all) - 1
+	for i := range last {
+		switch l.classes.all[i].When.Ask(shown) {
+		case keyfuncs.Yes:
+			return l.classRule(i, rule), uint8(i + 1)
+		case keyfuncs.Unknown:
+			if reading.Repeated() != "" {
+				return nil, 0
+			}
+			l.advice.UpperUnanswered(r)
 		}
-		l.advice.UpperUnanswered(r)
 	}
-	return l.lower(rule)
+	return l.classRule(last, rule), uint8(last + 1)
 }
 
 // ruleWithoutRequest returns the rule for AllowKey and its like, which have no request
@@ -33,9 +36,12 @@ func (l *limit) ruleWithoutRequest(ctx context.Context) *Rule {
 	return &l.rule
 }
 
-// lower returns the cached rule of the lower class that is derived from r.
-func (l *limit) lower(r *Rule) *Rule {
-	return loadOrMake(&l.variants.get(r).lower, func() Rule { return l.keepFree.lower(r, l.least) })
+// classRule returns the cached rule of a class, from 0 on, that is derived from r. The highest class has r itself.
+func (l *limit) classRule(i int, r *Rule) *Rule {
+	if i == 0 {
+		return r
+	}
+	return loadOrMake(&l.variants.get(r).lower[i-1], func() Rule { return l.classes.rule(i, r, l.least) })
 }
 
 // scaleNow returns the rule scaled to the current step.

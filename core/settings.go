@@ -39,12 +39,13 @@ const (
 	setUpToBurst
 	setStatus
 	setDebt
+	setClasses
 )
 
 // settingNames are the decorators, in the order of the bits.
 var settingNames = [...]string{
 	"By", "Burst", "Cost", "CostBy", "Estimate", "EstimateBy", "Lease", "LeakyBucket", "Wait", "OnMissingKey", "OncePer",
-	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst", "Status", "Debt",
+	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst", "Status", "Debt", "Classes",
 }
 
 // inText are the settings that the text of a limit makes.
@@ -88,6 +89,7 @@ var exclusive = []struct {
 }{
 	{setCost | setCostBy, errors.New("a limit has either Cost or CostBy, got both; have the function of CostBy return the cost")},
 	{setEstimate | setEstimateBy, errors.New("a limit has either Estimate or EstimateBy, got both; have the function of EstimateBy return the estimate")},
+	{setKeepFree | setClasses, errors.New("a limit has either KeepFree or Classes, got both; KeepFree is Classes of two")},
 	{setLeaky | setWait, errors.New("a leaky bucket has its longest wait already: LeakyBucket(maxDelay), without Wait")},
 }
 

@@ -62,7 +62,7 @@ func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 			"KeepFree",
 			core.Config{Limits: []core.Limit{five.KeepFree(0.4, login)}},
 			"POST", 3,
-			"limit login: the condition on routes of its KeepFree can't be answered" + fmt.Sprintf(remedy, "requests are of the lower class"),
+			"limit login: the condition on routes of its KeepFree or Classes can't be answered" + fmt.Sprintf(remedy, "requests are of the lower class"),
 		},
 		{
 			"By",

@@ -30,12 +30,9 @@ func (l Limit) Rule() (Rule, error) {
 	if l.least() > r.Burst {
 		return Rule{}, store.AtLimit(l.name, fmt.Errorf("cost %d can never fit: the limit holds at most %d", l.cost, r.Burst))
 	}
-	if l.keepFree != nil {
-		switch lower := l.keepFree.unkept(r.Burst); {
-		case lower < 1:
-			return Rule{}, store.AtLimit(l.name, fmt.Errorf("KeepFree leaves the lower class nothing of %d units", r.Burst))
-		case l.least() > lower:
-			return Rule{}, store.AtLimit(l.name, fmt.Errorf("cost %d can never fit: KeepFree leaves the lower class %d units", l.cost, lower))
+	if l.classes != nil {
+		if err := l.classes.fits(r.Burst, l.cost, l.least()); err != nil {
+			return Rule{}, store.AtLimit(l.name, err)
 		}
 	}
 	return r, nil
@@ -147,12 +144,12 @@ func (l *Limit) validateSettings() error {
 			return fmt.Errorf("a warning level must be above 0 and at most 1, got %v", level)
 		}
 	}
-	if l.keepFree != nil {
-		if err := l.keepFree.validate(); err != nil {
+	if l.classes != nil {
+		if err := l.classes.validate(); err != nil {
 			return err
 		}
 		if l.wait > 0 && n.Algorithm == store.TokenBucket {
-			return errors.New("a token bucket has either KeepFree or a queue (Wait, LeakyBucket): queued requests would be in front of those that it keeps room for")
+			return errors.New("a token bucket has either classes (KeepFree, Classes) or a queue (Wait, LeakyBucket): queued requests would be in front of those that it keeps room for")
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 )
 
 // variants caches the rules that are derived from a limit's own rule and from those
-// of its tiers: scaled ones, those of the lower class of KeepFree, those without the
+// of its tiers: scaled ones, those of the lower classes of KeepFree and Classes, those without the
 // penalty or the queue, and one replica's shares. It is safe for concurrent use.
 type variants struct {
 	of    sync.Map // of *Rule to *variant
@@ -21,8 +21,8 @@ const scaleSteps = 20
 
 // variant holds the rules that are derived from one rule.
 type variant struct {
-	scaled      [scaleSteps]atomic.Pointer[Rule] // by step, from 1
-	lower       atomic.Pointer[Rule]             // of the lower class
+	scaled      [scaleSteps]atomic.Pointer[Rule]     // by step, from 1
+	lower       [maxClasses - 1]atomic.Pointer[Rule] // of the classes below the highest
 	unpenalized atomic.Pointer[Rule]
 	unqueued    atomic.Pointer[Rule]
 	repeatable  atomic.Pointer[Rule] // with operations that are remembered

@@ -29,6 +29,17 @@ import (
 
 // The code of docs about limits and handlers: see readme_test.go.
 
+func priorities(signedIn keyfuncs.Condition) core.Limit {
+	service := core.PerSecond(1000).By(keyfuncs.Everyone()).Named("service").Classes(
+		core.Class{Name: "checkout", When: keyfuncs.Routes("POST /checkout"), Keep: 0.2},
+		core.Class{Name: "customers", When: signedIn, Keep: 0.3},
+		core.Class{Name: "crawlers"},
+	)
+	return service
+}
+
+var _ = priorities
+
 func docsBypass(store core.Store, limits []core.Limit, monitoring, partner string) (*core.Limiter, error) {
 	limiter, err := core.New(core.Config{
 		Store:  store,

@@ -102,6 +102,9 @@ var fieldCases = []fieldCase{
 	{fields: "limit.scale", file: one("limit: 2/hour, by: everyone, scale: «whole|half»"), ask: "x=y; x=y"},
 	{fields: "limit.keep_free limit.keep_free.share", file: one("limit: 4/hour, by: everyone, keep_free: {share: «0.25|0.75», for: {methods: [POST]}}"), ask: "method=GET; method=GET"},
 	{fields: "limit.keep_free.for", file: one("limit: 4/hour, by: everyone, keep_free: {share: 0.75, for: {methods: [«POST|GET»]}}"), ask: "method=GET; method=GET"},
+	{fields: "limit.classes class.keep", file: one("limit: 4/hour, by: everyone, classes: [{name: a, when: {methods: [POST]}, keep: «0.25|0.75»}, {name: b}]"), ask: "method=GET; method=GET"},
+	{fields: "class.when", file: one("limit: 4/hour, by: everyone, classes: [{name: a, when: {methods: [«POST|GET»]}, keep: 0.75}, {name: b}]"), ask: "method=GET; method=GET"},
+	{fields: "class.name", file: one("limit: 4/hour, by: everyone, classes: [{name: «a|c», when: {methods: [POST]}, keep: 0.75}, {name: b}]"), run: classOfPost},
 	{fields: "limit.refund_on", file: one("limit: 1/hour, by: everyone, refund_on: [«server_errors|server_errors, successes»]"), ask: "status=200; status=200"},
 	{fields: "limit.slow_down limit.slow_down.from", file: one("limit: 10/hour, by: everyone, cost: 5, slow_down: {from: «0.9|0.1», up_to: 20ms}"), ask: "x=y"},
 	{fields: "limit.slow_down.up_to", file: one("limit: 10/hour, by: everyone, cost: 10, slow_down: {from: 0.5, up_to: «1us|300ms»}"), run: delayed},
@@ -385,6 +388,12 @@ func waiters(t *testing.T, l *core.Limiter, _ *strings.Builder) string {
 func advice(_ *testing.T, l *core.Limiter, log *strings.Builder) string {
 	l.Allow(requestOf("ip=192.0.2.1 items=5"))
 	return fmt.Sprint(strings.Contains(log.String(), "WL015"))
+}
+
+// classOfPost returns the class of a POST.
+func classOfPost(_ *testing.T, l *core.Limiter, _ *strings.Builder) string {
+	d := l.Allow(requestOf("method=POST"))
+	return d.Class("a")
 }
 
 // delayed returns whether a request had to wait.

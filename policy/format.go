@@ -113,7 +113,7 @@ var value = &either{
 
 var limitObject = &object{
 	ref: "limit", like: "as in {limit: 5/15m, by: ip}", doc: "One limit: so many units per window, for each key.",
-	apart: [][]string{{"cost", "cost_by", "estimate", "estimate_by"}},
+	apart: [][]string{{"cost", "cost_by", "estimate", "estimate_by"}, {"keep_free", "classes"}},
 	hints: map[string]string{
 		"rate": "write limit: 100/minute", "quota": "write limit: 100/minute", "requests_per_unit": "write limit: 100/minute", "unit": "write limit: 100/minute", "window": "write limit: 100/minute", "per": "write limit: 100/minute",
 		"burst": "it is part of limit: 100/minute burst 20", "algorithm": "it is part of limit: 100/minute sliding", "jitter": "it is part of limit: 100/hour fixed jitter", "from_first_use": "it is part of limit: 100/5h from first use",
@@ -146,6 +146,11 @@ var limitObject = &object{
 			{name: "share", of: &number{least: 0, most: 1, open: true}, required: true, doc: "The part of the limit that is kept free, such as 0.2."},
 			{name: "for", of: condition, required: true, doc: "The requests that may use all of it."},
 		}}, doc: "Keeps a part of the limit free for some requests."},
+		{name: "classes", of: &list{most: 8, of: &object{ref: "class", like: "as in {name: crawl}", fields: []field{
+			{name: "name", of: limitName, required: true, doc: "The name of the class in logs and metrics."},
+			{name: "when", of: condition, doc: "The requests of the class, unless they are of a class before. The last class has all others, and no when."},
+			{name: "keep", of: &number{least: 0, most: 1, open: true}, doc: "The part of the limit that is kept free for this class and those before it, such as 0.2. The last class has none."},
+		}}}, doc: "Classes of requests by priority, from the highest to the lowest, that share the limit. Each can use what is not kept free for those before it."},
 		{name: "refund_on", of: &list{of: &text{words: refundWords, what: "an outcome"}, most: 4, unique: true}, doc: "Outcomes after which the request is not charged: server_errors, failures, successes, canceled."},
 		{name: "slow_down", of: &object{fields: []field{
 			{name: "from", of: &number{least: 0, most: 1, open: true}, required: true, doc: "The level of use from which on requests are delayed, such as 0.8."},

@@ -75,6 +75,9 @@ func (s *scope) use(l core.Limit, n *node) core.Limit {
 	if kept := n.get("keep_free"); kept != nil {
 		l = l.KeepFree(kept.get("share").number(), s.condition(kept.get("for")))
 	}
+	if written := n.get("classes"); written != nil {
+		l = s.classes(l, written)
+	}
 	if slow := n.get("slow_down"); slow != nil {
 		l = l.SlowDown(slow.get("from").number(), span(slow.get("up_to")))
 	}
@@ -95,6 +98,24 @@ func (s *scope) use(l core.Limit, n *node) core.Limit {
 		l = l.Scale(s.scale(scale))
 	}
 	return l
+}
+
+// classes divides the requests of a limit.
+func (s *scope) classes(l core.Limit, n *node) core.Limit {
+	all := make([]core.Class, len(n.items))
+	for i, item := range n.items {
+		all[i].Name = item.get("name").text
+		if when := item.get("when"); when != nil {
+			all[i].When = s.condition(when)
+		}
+		if keep := item.get("keep"); keep != nil {
+			all[i].Keep = keep.number()
+		}
+	}
+	if len(all) == 0 {
+		return l.Classes(core.Class{}) // which says that there are too few
+	}
+	return l.Classes(all[0], all[1:]...)
 }
 
 // span returns the duration of a checked node, or 0 if it is not there.

@@ -66,7 +66,7 @@ func appendDecision(dst []byte, q *compose.Ask, scratch adapter.HeaderMap) []byt
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendResult(dst, &results[i], isEstimate(q, results[i].Rule.Name))
+		dst = appendResult(dst, &results[i], d.Class(results[i].Rule.Name), isEstimate(q, results[i].Rule.Name))
 	}
 	dst = append(dst, ']')
 	if len(q.Warnings) > 0 {
@@ -145,23 +145,12 @@ func isEstimate(q *compose.Ask, limit string) bool {
 	return false
 }
 
-func appendResult(dst []byte, r *core.LimitResult, estimate bool) []byte {
+func appendResult(dst []byte, r *core.LimitResult, class string, estimate bool) []byte {
 	dst = append(dst, `{"name":`...)
 	dst = appendText(dst, r.Rule.Name)
 	dst = appendBool(dst, "allowed", r.Allowed)
 	dst = appendBool(dst, "charged", r.Charged)
-	if r.Shadow {
-		dst = appendBool(dst, "shadow", true)
-	}
-	if r.Or {
-		dst = appendBool(dst, "or", true)
-	}
-	if r.PassedOver {
-		dst = appendBool(dst, "passed_over", true)
-	}
-	if r.Hidden {
-		dst = appendBool(dst, "hidden", true)
-	}
+	dst = appendPart(dst, r, class)
 	if !r.Allowed {
 		dst = appendString(dst, "reason", r.DenialReason().String())
 	}
@@ -204,6 +193,26 @@ func appendResult(dst []byte, r *core.LimitResult, estimate bool) []byte {
 		dst = strconv.AppendFloat(appendField(dst, "warning"), r.WarnLevel, 'g', -1, 64)
 	}
 	return append(dst, '}')
+}
+
+// appendPart appends which part a limit has in the decision, and the class of the request under it.
+func appendPart(dst []byte, r *core.LimitResult, class string) []byte {
+	if r.Shadow {
+		dst = appendBool(dst, "shadow", true)
+	}
+	if r.Or {
+		dst = appendBool(dst, "or", true)
+	}
+	if r.PassedOver {
+		dst = appendBool(dst, "passed_over", true)
+	}
+	if r.Hidden {
+		dst = appendBool(dst, "hidden", true)
+	}
+	if class != "" {
+		dst = appendString(dst, "class", class)
+	}
+	return dst
 }
 
 // appendPeriod appends what a window of the calendar is, and when it was looked at.

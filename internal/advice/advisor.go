@@ -63,7 +63,7 @@ type Facts struct {
 	Name   string
 	Key    keyfuncs.Func
 	When   []keyfuncs.Condition
-	Upper  keyfuncs.Condition // of KeepFree; zero if there is none
+	Upper  keyfuncs.Condition // of KeepFree or any of Classes; zero if there is none
 	Skips  bool               // requests without the key are not limited
 	Denies bool               // requests without the key are denied
 	Scaled bool               // its numbers change

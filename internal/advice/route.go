@@ -11,9 +11,9 @@ func (l *Limit) ConditionUnanswered(r keyfuncs.Request) {
 	l.unrouted(r, "its condition on routes can't be answered", "the limit applies")
 }
 
-// UpperUnanswered is called if the condition of KeepFree has no answer for a request.
+// UpperUnanswered is called if a condition of KeepFree or Classes has no answer for a request.
 func (l *Limit) UpperUnanswered(r keyfuncs.Request) {
-	l.unrouted(r, "the condition on routes of its KeepFree can't be answered", "requests are of the lower class")
+	l.unrouted(r, "the condition on routes of its KeepFree or Classes can't be answered", "requests are of the lower class")
 }
 
 // BypassUnanswered is called if a condition of Config.Bypass has no answer for a request.

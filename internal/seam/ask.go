@@ -141,6 +141,7 @@ type Verdict[LimitResult, Reason any] struct {
 	Challenge  string        // of a credential that is missing
 	Status     int           // of a denial, or 0 for that of the reason
 	Version    string        // of the configuration that decided
+	Classes    []string      // of the request under the limit of each result, "" for limits without; or nil
 	Err        error         // of an outage there
 
 	// Held is what may still change when the request has ended, or nil. Estimated are those of Results that

@@ -69,6 +69,9 @@
 //	weblimit.region.home.trip        gauge          weblimit.region
 //	weblimit.policy.info             gauge          weblimit.policy.version
 //	weblimit.policy.refused          gauge
+//	weblimit.limit.quota             gauge          weblimit.limit
+//	weblimit.limit.burst             gauge          weblimit.limit
+//	weblimit.limit.window            gauge          weblimit.limit
 //
 // With [Config.RateLimiting] there are also these, which have the shape of ASP.NET Core's
 // aspnetcore.rate_limiting.*:

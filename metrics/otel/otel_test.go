@@ -54,6 +54,14 @@ func (s *sdk) in(f func(context.Context)) {
 // metrics returns what was measured: counters as numbers, histograms as "n in sum".
 func (s *sdk) metrics(t testing.TB) map[string]string {
 	t.Helper()
+	all := s.all(t)
+	configured(all)
+	return all
+}
+
+// all are these and the numbers of configured limits.
+func (s *sdk) all(t testing.TB) map[string]string {
+	t.Helper()
 	var data metricdata.ResourceMetrics
 	must.OK(t, s.reader.Collect(context.Background(), &data))
 	return numbers(data)

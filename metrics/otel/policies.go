@@ -59,7 +59,10 @@ func (p *policies) make(m metric.Meter) error {
 		}
 		return nil
 	}, info, refused)
-	return err
+	if err != nil {
+		return err
+	}
+	return p.makeConfigured(m)
 }
 
 // alive returns the limiters that still exist.

@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core/store/regional"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
 
@@ -64,6 +65,8 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 	for range 3 {
 		l.Allow(on("/orders/{id}"))
 	}
+	limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{perUser(core.PerHour(4)).Named("classes").
+		Classes(core.Class{Name: "high", When: keyfuncs.Methods("POST"), Keep: 0.5}, core.Class{Name: "low"})}}).Allow(on("/orders/{id}"))
 	down.Registry().Report(core.Event{Kind: store.EventBreakerOpened, Node: "a:6379"})
 	down.Registry().Report(core.Event{Kind: "notices failing", Node: "billing", Count: 1})
 	down.Registry().Report(core.Event{Kind: "export failing", Node: "openmeter", Count: 1})

@@ -17,6 +17,7 @@
 //
 //	decisions_total{limit,route,decision,reason}   each request once, for the limit that it is due to
 //	limit_results_total{limit,route,result}        each request once for every limit that it met
+//	class_results_total{limit,class,result}        the same by class, of limits with classes
 //	near_limit_total{limit}                        allowed, and less than a fifth of the burst is left
 //	check_duration_seconds{limit}                  how long the store took
 //	retry_after_seconds{limit}                     what denied clients were told to wait
@@ -58,6 +59,9 @@
 //	region_home_trip_seconds{region}               how long a question to home took lately
 //	policy_info{version}                           limiters that decide by this version of a configuration
 //	policy_refused                                 limiters whose changed policy file was refused
+//	limit_quota{limit}                             units per window of each configured limit, at most 1000 of them
+//	limit_burst{limit}                             units that it lets be used at once
+//	limit_window_seconds{limit}                    its window, if it has one of a fixed length
 //	buckets                                        buckets in the memory of this process
 //	top_denied_per_minute                          see Config.TopDenied
 //	series_capped_total{limit}                     decisions counted with the route "other"

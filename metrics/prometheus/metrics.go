@@ -9,6 +9,7 @@ type metrics struct {
 
 	decisions      *prometheus.CounterVec
 	results        *prometheus.CounterVec
+	classes        *prometheus.CounterVec
 	near           *prometheus.CounterVec
 	capped         *prometheus.CounterVec
 	errors         *prometheus.CounterVec
@@ -33,6 +34,9 @@ type metrics struct {
 	books          bookMetrics
 	regions        regionMetrics
 	buckets        *prometheus.Desc
+	limitQuota     *prometheus.Desc
+	limitBurst     *prometheus.Desc
+	limitWindow    *prometheus.Desc
 	waiting        *prometheus.Desc
 	policyInfo     *prometheus.Desc
 	policyRefused  *prometheus.Desc
@@ -55,6 +59,7 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 	m := metrics{
 		decisions:      counter("decisions_total", "Decisions, by the limit that each is due to.", "limit", "route", "decision", "reason"),
 		results:        counter("limit_results_total", "What each limit said to each request that it applied to. Limits in shadow mode say would_be_denied.", "limit", "route", "result"),
+		classes:        counter("class_results_total", "What limits with classes said to the requests of each.", "limit", "class", "result"),
 		near:           counter("near_limit_total", "Requests that a limit allowed and that left a client less than a fifth of the burst.", "limit"),
 		capped:         counter("series_capped_total", "Decisions that were counted with the route other, since the limit has too many label sets.", "limit"),
 		errors:         counter("store_errors_total", "Decisions and settlements that the store did not answer.", "class", "node"),
@@ -77,6 +82,9 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		ledgerOut:      other("ledger_out", "Ledgers of quota.Book that do not answer."),
 		fallbackActive: other("fallback_active", "Whether a decision was made without the store in the last ten seconds."),
 		buckets:        other("buckets", "Buckets in the memory of this process."),
+		limitQuota:     other("limit_quota", "The units per window of each configured limit, without tiers.", "limit"),
+		limitBurst:     other("limit_burst", "The units that can be used at once of each configured limit, without tiers.", "limit"),
+		limitWindow:    other("limit_window_seconds", "The window of each configured limit. Periods of the calendar and concurrent requests have none.", "limit"),
 		waiting:        other("waiting_requests", "Requests that wait for their turn."),
 		policyInfo:     other("policy_info", "Versions of configurations that decide now, such as those of policy files, by how many limiters have them.", "version"),
 		policyRefused:  other("policy_refused", "Limiters whose policy file has changed, and whose change was refused or can't be read: the version of before decides."),

@@ -28,6 +28,10 @@ func described(t *testing.T) (names []string) {
 
 // undrawn are metrics without a panel, and what their readers have.
 var undrawn = map[string]string{
+	"weblimit_limit_quota":          "numbers of a configuration, for lines beside what is used in panels of one's own",
+	"weblimit_limit_burst":          "as weblimit_limit_quota",
+	"weblimit_limit_window_seconds": "as weblimit_limit_quota",
+	"weblimit_class_results_total":  "few limits have classes; those of weblimit_limit_results_total are drawn",
 	"weblimit_ledger_outages_total": "weblimit_ledger_out is drawn: how many ledgers are out now",
 }
 

@@ -58,11 +58,11 @@ func (o *Observer) Decided(ctx context.Context, seen *core.Observation) {
 	for i, results := 0, d.Results(); i < len(results); i++ {
 		r := &results[i]
 		if r.Rule.Name == of.name {
-			of.said(at, r)
+			of.said(at, r, d)
 			continue
 		}
 		other := o.limit(r.Rule.Name)
-		other.said(other.route(route), r)
+		other.said(other.route(route), r, d)
 	}
 	if d.Err != nil {
 		o.stores.failed(&o.metrics, d.Err, true)

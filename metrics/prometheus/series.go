@@ -246,7 +246,7 @@ func (l *limitSeries) decisionOf(at *routeSeries, slot int) *decisionSeries {
 }
 
 // said counts what the limit said to a request.
-func (l *limitSeries) said(at *routeSeries, r *core.LimitResult) {
+func (l *limitSeries) said(at *routeSeries, r *core.LimitResult, d *core.Decision) {
 	result := resultAllowed
 	switch {
 	case r.PassedOver:
@@ -265,6 +265,12 @@ func (l *limitSeries) said(at *routeSeries, r *core.LimitResult) {
 		series = l.addResults(at, r.Shadow, result)
 	}
 	(*series).Inc()
+	if class := d.Class(r.Rule.Name); class != "" {
+		if l.name == otherSeries {
+			class = otherSeries
+		}
+		l.metrics.classes.WithLabelValues(l.name, class, resultNames[result]).Inc()
+	}
 }
 
 // nearPart says how much a client near its limit has left: less than this part of the burst.

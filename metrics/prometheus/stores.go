@@ -159,6 +159,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	var kept bookSeries
 	var inRegions []regional.Stats
 	known := map[*store.Registry]bool{}
+	var configured configured
 	versions := map[string]float64{}
 	for _, limiter := range alive {
 		stats := limiter.Stats()
@@ -174,6 +175,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 			buckets += float64(stats.Buckets)
 			kept.add(books.All(registry))
 			inRegions = append(inRegions, regional.All(registry)...)
+			configured.add(registry)
 			if stats.Outage {
 				out++
 			}
@@ -182,6 +184,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	for desc, value := range map[*prometheus.Desc]float64{m.buckets: buckets, m.waiting: waiting, m.outageActive: out, m.policyRefused: refused} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
+	configured.collect(m, to)
 	kept.collect(&m.books, to)
 	m.regions.collect(inRegions, to)
 	for version, n := range versions {

@@ -263,6 +263,12 @@ func (c *Client) verdict(a *Answer) (compose.Verdict, error) {
 	now := time.Now().UnixMicro()
 	for i := range a.Limits {
 		of, to := &a.Limits[i], &v.Results[i]
+		if of.Class != "" {
+			if v.Classes == nil {
+				v.Classes = make([]string, len(a.Limits))
+			}
+			v.Classes[i] = of.Class
+		}
 		if of.Estimate {
 			v.Estimated = append(v.Estimated, i)
 		}

@@ -63,6 +63,7 @@ type LimitResult struct {
 	Or                bool    `json:"or,omitempty"`          // an alternative to the limit before: core.First
 	PassedOver        bool    `json:"passed_over,omitempty"` // another one of them was charged, or would be
 	Hidden            bool    `json:"hidden,omitempty"`      // clients are not to be told of the limit
+	Class             string  `json:"class,omitempty"`       // of the request, if the limit has classes
 	Reason            string  `json:"reason,omitempty"`
 	Algorithm         string  `json:"algorithm"`
 	Quota             int64   `json:"quota"`

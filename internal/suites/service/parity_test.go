@@ -264,6 +264,7 @@ var decoratorCases = map[string]core.Limit{
 	"Repeats":       core.PerHour(3).By(sameKey).OncePer(keyfuncs.Header("X-Said"), time.Hour).Repeats(1),
 	"Scale":         core.PerHour(6).By(sameKey).Scale(func(context.Context) float64 { return 0.5 }),
 	"Shadow":        core.PerHour(2).By(sameKey).Shadow(),
+	"Classes":       core.PerHour(4).By(sameKey).Classes(core.Class{Name: "high", When: keyfuncs.Methods("POST"), Keep: 0.5}, core.Class{Name: "low"}),
 	"Hidden":        core.PerHour(2).By(sameKey).Hidden(),
 	"Status":        core.PerHour(2).By(sameKey).Status(402),
 	"SlidingLog":    core.PerHour(3).SlidingLog().By(sameKey),

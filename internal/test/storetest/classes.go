@@ -23,6 +23,28 @@ func LowerRule(limit core.Limit) (core.Rule, error) {
 	return seen.rule, nil
 }
 
+// LowerRules returns the rules of all classes of a limit but the highest, for which nothing is kept, where a share of the whole is
+// kept free for each class but the lowest.
+func LowerRules(limit core.Limit, shares ...float64) (rules []core.Rule, err error) {
+	all := make([]core.Class, len(shares)+1)
+	for i := range all {
+		all[i].Name = fmt.Sprint("class-", i)
+		if i < len(shares) {
+			all[i].Keep, all[i].When = shares[i], keyfuncs.Methods(fmt.Sprint("M", i))
+		}
+	}
+	seen := &ruleSeen{Store: core.NewMemory()}
+	l, err := core.New(core.Config{Store: seen, Limits: []core.Limit{limit.By(keyfuncs.Everyone()).Classes(all[0], all[1:]...)}})
+	if err != nil {
+		return nil, err
+	}
+	for i := range shares {
+		l.Allow(keyfuncs.Values{"method": fmt.Sprint("M", i+1)})
+		rules = append(rules, seen.rule)
+	}
+	return rules, nil
+}
+
 // ruleSeen is a store that notes the rule that it was asked by.
 type ruleSeen struct {
 	core.Store
@@ -61,6 +83,28 @@ func classes(r *rig) {
 		r.Advance(time.Microsecond)
 		if got := r.take(lower, name, 1); !got.Allowed {
 			r.Errorf("%s: after %v the lower class is denied still: %s", name, denied.RetryAfter, show(got))
+		}
+	}
+}
+
+// Of several classes each takes what is idle, and nothing that is kept for one above.
+func classesInOrder(r *rig) {
+	limits := Algorithms(10, time.Hour)
+	limits["calendar"] = modelCalendars[4](10).Named("calendar")
+	for name, limit := range limits {
+		lower := must.Get(LowerRules(limit, 0.2, 0.3, 0.1))(r)
+		all := []*core.Rule{rule(r, limit), &lower[0], &lower[1], &lower[2]} // of 10, 8, 5 and 4 units
+		r.wantTake(all[3], name, 4, true, 0)
+		for i := 3; i >= 0; i-- {
+			r.wantTake(all[i], name, 11, false, r.peek(all[i], name, 1).Remaining)
+			for r.take(all[i], name, 1).Allowed {
+			}
+			for _, below := range all[i:] {
+				r.wantTake(below, name, 1, false, 0)
+			}
+			if i > 0 {
+				check.Equal(r, fmt.Sprint(name, ": what is kept for those before class ", i), r.peek(all[0], name, 1).Remaining, all[0].Burst-all[i].Burst)
+			}
 		}
 	}
 }

@@ -139,7 +139,7 @@ func TestTheSuiteHasEveryAlgorithm(t *testing.T) {
 	}
 	rows[rule(t, core.Concurrent(1)).Algorithm] = true // concurrency.go
 	drawn := map[store.Algorithm]bool{}
-	s := &sequence{rig: &rig{T: t}, rand: rand.New(rand.NewPCG(1, 1)), lower: map[string]*core.Rule{}, books: true}
+	s := &sequence{rig: &rig{T: t}, rand: rand.New(rand.NewPCG(1, 1)), lower: map[string][]*core.Rule{}, books: true}
 	for range 1000 {
 		drawn[s.randomRule("any").Algorithm] = true
 	}

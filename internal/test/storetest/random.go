@@ -27,7 +27,7 @@ func runRandom(t *testing.T, newStore Factory, sequences uint64, apart bool) {
 	for seed := range seeds(sequences) {
 		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
 			t.Parallel()
-			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), blocking: rand.New(rand.NewPCG(seed, 2)), rules: map[string]*core.Rule{}, lower: map[string]*core.Rule{}, apart: apart, books: !apart || seed%2 == 0}
+			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), blocking: rand.New(rand.NewPCG(seed, 2)), rules: map[string]*core.Rule{}, lower: map[string][]*core.Rule{}, apart: apart, books: !apart || seed%2 == 0}
 			for range steps {
 				s.step()
 			}
@@ -48,8 +48,8 @@ type sequence struct {
 	model    *model
 	blocking *rand.Rand // of blocks under any limit
 	rand     *rand.Rand
-	rules    map[string]*core.Rule // the current numbers of each name
-	lower    map[string]*core.Rule // the lower class of each limit that has one
+	rules    map[string]*core.Rule   // the current numbers of each name
+	lower    map[string][]*core.Rule // the classes below the highest of each limit that has some
 	charges  []charged
 	trace    []string
 	wait     time.Duration // RetryAfter of the last denial
@@ -122,7 +122,7 @@ func (s *sequence) rule(name string) *core.Rule {
 		s.rules[name] = s.randomRule(name)
 	}
 	if lower := s.lower[name]; lower != nil && s.rand.IntN(2) == 0 {
-		return lower
+		return pick(s.rand, lower)
 	}
 	return s.rules[name]
 }
@@ -183,9 +183,11 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	}
 	delete(s.lower, name)
 	if s.rand.IntN(3) == 0 {
-		lower, err := LowerRule(limit.KeepFree(pick(s.rand, []float64{0.1, 0.5, 0.9}), keyfuncs.Methods("POST")))
+		lower, err := LowerRules(limit, pick(s.rand, [][]float64{{0.1}, {0.5}, {0.9}, {0.2, 0.3}, {0.1, 0.1, 0.1, 0.6}})...)
 		if err == nil { // a limit of one has nothing left to keep free
-			s.lower[name] = keep(lower)
+			for i := range lower {
+				s.lower[name] = append(s.lower[name], keep(lower[i]))
+			}
 		}
 	}
 	return keep(r)

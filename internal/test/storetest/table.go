@@ -58,6 +58,7 @@ var table = []tableTest{
 	{"a refund belongs to its month", calendarRefunds},
 	{"what was used stays used between a calendar window and others", calendarChanged},
 	{"two classes of requests share one bucket", classes},
+	{"of several classes each takes what is idle, and nothing that is kept for one above", classesInOrder},
 	{"two classes of a large quota share one bucket", classesOfMany},
 	{"a change of the limit in the lower class forgets nothing", classesChanged},
 	{"an attacker at the edge gets no more than the bound", edgeAttack},
