@@ -61,6 +61,31 @@ func TestAHiddenLimitIsNotTold(t *testing.T) {
 	}
 }
 
+// A choice is hidden as a whole, or in part.
+func TestAHiddenChoiceIsNotTold(t *testing.T) {
+	t.Parallel()
+	plan, credits := everyone(1).FixedWindow().Named("plan"), everyone(1).FixedWindow().Named("credits")
+	for name, tt := range map[string]struct {
+		choice core.Limit
+		told   string // after the first request
+	}{
+		"all of it": {core.First(plan, credits).Hidden(), ""}, "the second": {core.First(plan, credits.Hidden()), `"plan"`}, "the first": {core.First(plan.Hidden(), credits), ""},
+	} {
+		l := limiterAt(t, tt.choice)
+		field, _, _ := strings.Cut(told(l.Allow(&request{})).Get("RateLimit"), ";")
+		check.Equal(t, name, field, tt.told)
+		l.Allow(&request{})
+		denied := l.Allow(&request{})
+		check.Equal(t, name+": denied", denied.Allowed, false)
+		body, _ := denied.AppendProblem(nil, "")
+		for _, limit := range []string{"plan", "credits"} {
+			if hidden := tt.told != `"`+limit+`"` && name != "the first" || name == "the first" && limit == "plan"; hidden && strings.Contains(string(body), limit) {
+				t.Errorf("%s: the body names %s: %s", name, limit, body)
+			}
+		}
+	}
+}
+
 // Headers that come near a limit must not say that a hidden one is near.
 func TestAHiddenLimitIsNotNear(t *testing.T) {
 	t.Parallel()

@@ -77,6 +77,7 @@ func limitOf(r *core.LimitResult) Limit {
 	case store.Calendar:
 		start, end := rule.PeriodOf(&r.Result)
 		zone := rule.Calendar.Location
+		l.Reset = seconds(end) // exactly, where the service rounds times
 		l.Period = &Period{time.UnixMicro(start).In(zone), time.UnixMicro(end).In(zone)}
 	case store.Concurrency:
 		l.Unit = "concurrent-requests"
