@@ -67,9 +67,12 @@ func customerLimits(meter *llmlimit.Meter) []core.Limit {
 		meter.Limit("tokens", llmlimit.Tokens, core.PerMinute(20_000).By(customer, meter.Model())),
 		// The plan pays, and once it is used up, credits do; also for what a call costs beyond its estimate.
 		core.First(plan.SpillOver(), credits),
-		// What the providers grant this gateway, for all customers. Those who try it for nothing leave them the last
-		// quarter.
-		meter.Limit("account", llmlimit.Tokens, core.PerMinute(400_000).By(keyfuncs.Everyone()).KeepFree(0.25, keyfuncs.Matches(pays))),
+		// What the providers grant this gateway, for all customers. Those who try it for nothing take what is idle, and
+		// never the last quarter. No customer is told how large it is.
+		meter.Limit("account", llmlimit.Tokens, core.PerMinute(400_000).By(keyfuncs.Everyone()).Classes(
+			core.Class{Name: "paying", When: keyfuncs.Matches(pays), Keep: 0.25},
+			core.Class{Name: "trial"},
+		)).Hidden(),
 	}
 }
 
