@@ -110,6 +110,7 @@ func (o *Observer) attrs(ctx context.Context, seen *core.Observation, d denial, 
 	}
 	retryAfter := seen.Decision.RetryAfter
 	add(attrLimit, d.limit)
+	add("class", seen.Decision.Class(d.limit))
 	if d.shadow {
 		attrs = append(attrs, slog.Bool("shadow", true))
 		retryAfter = seen.Decision.Results()[d.result].RetryAfter

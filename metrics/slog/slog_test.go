@@ -207,11 +207,13 @@ func TestEachReasonIsLogged(t *testing.T) {
 		asks  int
 	}{
 		`limit=user reason="missing key" missing="authenticated user" adapter`: {limit: user.OnMissingKey(core.DenyRequest), asks: 1},
-		`limit=user reason="never fits" key=KEY cost=7 adapter`:                {limit: user.CostBy(func(keyfuncs.Request) int64 { return 7 }), asks: 1},
-		`limit=user reason="invalid cost" adapter`:                             {limit: user.CostBy(func(keyfuncs.Request) int64 { return -1 }), asks: 1},
-		`limit=user reason=blocked key=KEY retry_after=1h0m0s adapter`:         {limit: user.Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}), asks: 2},
-		`limit=user reason="outage denied" error=READONLY retry_after=1s`:      {limit: user.OnOutage(core.Deny), store: down{core.NewMemory(), &store.Error{Class: store.ClassReadOnly}}, asks: 1},
-		`limit=user reason="outage denied" error=unknown retry_after=1s`:       {limit: user.OnOutage(core.Deny), store: down{core.NewMemory(), errors.New("?")}, asks: 1},
+		`limit=user class=low reason="never fits"`: {limit: user.CostBy(func(keyfuncs.Request) int64 { return 7 }).Burst(4).
+			Classes(core.Class{Name: "high", When: keyfuncs.Methods("PUT"), Keep: 0.5}, core.Class{Name: "low"}), asks: 1},
+		`limit=user reason="never fits" key=KEY cost=7 adapter`:           {limit: user.CostBy(func(keyfuncs.Request) int64 { return 7 }), asks: 1},
+		`limit=user reason="invalid cost" adapter`:                        {limit: user.CostBy(func(keyfuncs.Request) int64 { return -1 }), asks: 1},
+		`limit=user reason=blocked key=KEY retry_after=1h0m0s adapter`:    {limit: user.Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}), asks: 2},
+		`limit=user reason="outage denied" error=READONLY retry_after=1s`: {limit: user.OnOutage(core.Deny), store: down{core.NewMemory(), &store.Error{Class: store.ClassReadOnly}}, asks: 1},
+		`limit=user reason="outage denied" error=unknown retry_after=1s`:  {limit: user.OnOutage(core.Deny), store: down{core.NewMemory(), errors.New("?")}, asks: 1},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

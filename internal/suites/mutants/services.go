@@ -54,4 +54,8 @@ var services = []Mutant{
 	{File: "service/client/limiter.go", Old: "cmp.Or(of.AtUS, now)", New: "of.AtUS + 0*now", What: "a reset by the client is a time after 1970", Tests: "service/client"},
 	{File: "inspect/guard.go", Old: "if r.Header.Get(actionHeader) == \"\" {", New: "if false {", What: "a form without the header of the page acts on clients", Tests: "inspect"},
 	{File: "inspect/guard.go", Old: "\treturn browser.IsLocal(r.Host)\n", New: "\treturn true\n", What: "the page is shown under a name that an attacker chose", Tests: "inspect"},
+	{File: "core/classes.go", Old: "range s.all[:i] {", New: "range s.all[:min(i, 1)] {", What: "a low class takes what is kept free for one in between", Tests: "core"},
+	{File: "core/hidden.go", Old: "return r.Enforced() && !r.Hidden", New: "return r.Enforced()", What: "clients are told of a hidden limit", Tests: "core"},
+	{File: "core/peek.go", Old: " && isPersonal(limit.key.Kind())", New: " && limit != nil", What: "a client is told what others of its address have used on each day", Tests: "usage"},
+	{File: "core/status.go", Old: " || d.Err != nil", New: "", What: "clients are asked to pay in an outage", Tests: "core"},
 }
