@@ -36,7 +36,7 @@ func namesIn(n *node) map[string]bool {
 // choose returns the limits of a policy, with each choice in the place of the first limit of it.
 func (s *scope) choose(p *policy, n *node) []core.Limit {
 	choice := make(map[string]int) // by the name of a limit, from 1
-	made := make([]core.Limit, 1)  // the choices
+	made := []core.Limit{{}}       // the choices, behind the place of limits in none
 	if n != nil && !n.bad {
 		for _, item := range n.items {
 			if l, ok := s.choiceOf(p, item, choice, len(made)); ok {
