@@ -145,6 +145,7 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 		ask("/v1/reserve", `{"policy":"running","key":"a"}`)
 		ask("/v1/check", `{"policy":"running","key":"b"}`)
 	}
+	ask("/v1/check", `{"policy":"classes","request":{"method":"POST"}}`)
 	ask("/v1/check", `{"policy":"keys","request":{}}`)
 	ask("/v1/check", `{"policy":"keys","request":{"headers":{"Authorization":["Bearer a","Bearer b"]}}}`)
 	ask("/v1/check", `{"policy":"tokens","request":{"values":{"tenant":"acme","tokens":4000}},"costs":{"month":950000}}`)

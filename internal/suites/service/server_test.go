@@ -58,6 +58,9 @@ policies:
       plan: {limit: 1/hour fixed, by: everyone}
       credits: {limit: 100/hour fixed, by: everyone, hidden: true}
     choices: [[plan, credits]]
+  classes:
+    limits:
+      shared: {limit: 10/hour, by: everyone, classes: [{name: checkout, when: {methods: [POST]}, keep: 0.2}, {name: others}]}
   closed:
     limits:
       closed: {limit: 1/hour, by: everyone, on_outage: deny}
