@@ -92,6 +92,7 @@ var fieldCases = []fieldCase{
 	{fields: "limit.cost_by", file: one("limit: 2/hour, by: everyone, cost_by: «free|items»"), ask: "items=2; items=2"},
 	{fields: "limit.estimate", file: one("limit: 4/hour, by: everyone, estimate: «1|3»"), ask: "x=y; x=y"},
 	{fields: "limit.estimate_by", file: one("limit: 4/hour, by: everyone, estimate_by: «free|items»"), ask: "items=3; items=3"},
+	{fields: "limit.spill_over", file: "policies: {p: {limits: {a: {limit: 2/hour, by: everyone, estimate: 1, spill_over: «false|true»}, b: {limit: 9/hour, by: everyone, estimate: 1}}, choices: [[a, b]]}}", run: leftAfterSpending},
 	{fields: "limit.up_to_burst", file: one("limit: 4/hour, by: everyone, estimate: 3, tiers: {by: plan, limits: {free: 2/hour}}, up_to_burst: «false|true»"), ask: "plan=free; plan=free"},
 	{fields: "limit.once_per limit.once_per.key", file: one("limit: 1/hour, by: everyone, once_per: {key: {header: «X-None|Idempotency-Key»}, for: 1h}"), ask: "Idempotency-Key=1; Idempotency-Key=1"},
 	{fields: "limit.once_per.repeats", file: one("limit: 1/hour, by: everyone, once_per: {key: {header: Idempotency-Key}, for: 1h«|, repeats: 1»}"), ask: "Idempotency-Key=1; Idempotency-Key=1; Idempotency-Key=1"},
@@ -440,4 +441,19 @@ func TestSecretsFromFiles(t *testing.T) {
 	if _, err := policy.Parse("x", []byte(text)); !strings.Contains(fmt.Sprint(err), "no such file") {
 		t.Errorf("no file: %v", err)
 	}
+}
+
+// leftAfterSpending returns what limits have left after a request that has cost more than its estimate.
+func leftAfterSpending(t *testing.T, l *core.Limiter, _ *strings.Builder) string {
+	t.Helper()
+	d := l.AllowKey(t.Context(), "everyone", 1)
+	must.OK(t, core.Spend(core.NewContext(t.Context(), d), 4))
+	d.Settle(core.Outcome{Status: 200})
+	must.OK(t, l.Drain(t.Context()))
+	after := must.Get(l.Peek(t.Context(), "everyone", 1))(t)
+	var left []string
+	for _, r := range after.Results() {
+		left = append(left, fmt.Sprint(r.Rule.Name, r.Remaining))
+	}
+	return strings.Join(left, " ")
 }

@@ -132,6 +132,7 @@ var limitObject = &object{
 		{name: "estimate", of: units, doc: "What a request is charged before the handler says what it has cost."},
 		{name: "estimate_by", of: appName, doc: "A function of the application that returns the estimate for a request."},
 		{name: "up_to_burst", of: boolean{}, doc: "An estimate above the burst takes the burst, and is not denied for good. Defaults to false."},
+		{name: "spill_over", of: boolean{}, doc: "Costs beyond the estimate for which the limit has no room go on to the next limit of its choice. Defaults to false."},
 		{name: "once_per", of: &object{fields: []field{
 			{name: "key", of: key, required: true, doc: "What names an operation, such as {header: Idempotency-Key}."},
 			{name: "for", of: duration(time.Second, 31*24*time.Hour), required: true, doc: "How long an operation is remembered, such as 24h."},

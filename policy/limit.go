@@ -141,6 +141,9 @@ func (s *scope) cost(l core.Limit, n *node) core.Limit {
 	if n.get("up_to_burst").isTrue() {
 		l = l.UpToBurst()
 	}
+	if n.get("spill_over").isTrue() {
+		l = l.SpillOver()
+	}
 	if once := n.get("once_per"); once != nil {
 		l = l.OncePer(s.key(once.get("key")), span(once.get("for")))
 		if repeats := once.get("repeats"); repeats != nil {
