@@ -142,14 +142,14 @@ func (s *bookStore) Take(ctx context.Context, checks []store.Check, results []st
 func (c *call) count(results []store.Result) {
 	allowed := true
 	for i := range c.checks {
-		allowed = allowed && (results[i].Allowed || c.checks[i].Shadow || results[i].PassedOver)
+		allowed = allowed && !counting.IsDenial(&c.checks[i], &results[i])
 	}
 	for i, t := range c.twins {
 		switch {
 		case t == nil || c.checks[i].Cost == 0 || results[i].PassedOver:
 		case allowed && results[i].Allowed:
 			t.Kept.Granted.Add(c.checks[i].Cost)
-		case !results[i].Allowed && !c.checks[i].Shadow:
+		case counting.IsDenial(&c.checks[i], &results[i]):
 			t.Kept.Denied.Add(c.checks[i].Cost)
 		}
 	}
@@ -162,7 +162,7 @@ func (c *call) missing(results []store.Result) (n int, denied bool) {
 		switch {
 		case c.checks[i].Cost > 0 && c.unknown(i, results):
 			n++
-		case !results[i].Allowed && !c.checks[i].Shadow && !results[i].PassedOver:
+		case counting.IsDenial(&c.checks[i], &results[i]):
 			denied = true
 		}
 	}
@@ -178,7 +178,7 @@ func (s *bookStore) takeOthers(ctx context.Context, c *call, results []store.Res
 		return true, err
 	}
 	for i := range c.again {
-		denied = denied || !c.results[i].Allowed && !c.again[i].Shadow && !c.results[i].PassedOver
+		denied = denied || counting.IsDenial(&c.again[i], &c.results[i])
 	}
 	if !denied { // it fits now
 		// It was charged, so this must not end with the request.
@@ -206,10 +206,8 @@ func (c *call) assume(results []store.Result) {
 
 // anyUnknownIn reports whether the store does not know the account of check i or of one of its alternatives.
 func (c *call) anyUnknownIn(i int, results []store.Result) bool {
-	for i > 0 && c.checks[i].Or {
-		i--
-	}
-	for k := i; k < counting.EndOfChoice(c.checks, i); k++ {
+	start, end := counting.ChoiceOf(c.checks, i)
+	for k := start; k < end; k++ {
 		if c.unknown(k, results) {
 			return true
 		}

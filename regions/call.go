@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // purse is where the units of a request come from.
@@ -135,7 +136,7 @@ func (c *call) guessHome() {
 // fits reports whether all enforced checks fit.
 func fits(checks []store.Check, results []store.Result) bool {
 	for i := range checks {
-		if !results[i].Allowed && !checks[i].Shadow && !results[i].PassedOver {
+		if counting.IsDenial(&checks[i], &results[i]) {
 			return false
 		}
 	}

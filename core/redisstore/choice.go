@@ -30,7 +30,7 @@ func (j *job) readChoices(checks []store.Check, results []store.Result) {
 		check := &checks[of]
 		unknown := i.check >= 0 && j.isUnknown(a, check)
 		switch {
-		case i.check >= 0 && isAlternative(checks, of):
+		case i.check >= 0 && counting.InChoice(checks, of):
 			if unknown {
 				granted, j.final = 0, true
 			}
@@ -133,11 +133,6 @@ func (p *payers) note(checks []store.Check, paying int) {
 
 func (p *payers) entry(checks []store.Check) *atomic.Uint32 {
 	return &p[(maphash.Bytes(hashSeed, checks[0].Key)^checks[0].Rule.ID())%uint64(len(p))]
-}
-
-// isAlternative reports whether checks[i] has alternatives.
-func isAlternative(checks []store.Check, i int) bool {
-	return checks[i].Or || i+1 < len(checks) && checks[i+1].Or
 }
 
 // spansSlots reports whether alternatives are in several slots.

@@ -199,7 +199,7 @@ func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Resul
 		if results[i].Unknown {
 			return false
 		}
-		if !results[i].Allowed && !checks[i].Shadow && !results[i].PassedOver && !hasSlots(checks, i) {
+		if counting.IsDenial(&checks[i], &results[i]) && !hasSlots(checks, i) {
 			certain = max(certain, int64(results[i].RetryAfter))
 			if results[i].RetryAfter == 0 { // waiting does not help
 				certain = d.age
@@ -234,10 +234,8 @@ func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Resul
 // hasSlots reports whether a check or one of its alternatives is of a concurrency limit: then a slot that becomes free ends the
 // denial.
 func hasSlots(checks []store.Check, i int) bool {
-	for i > 0 && checks[i].Or {
-		i--
-	}
-	return slices.ContainsFunc(checks[i:counting.EndOfChoice(checks, i)], func(c store.Check) bool { return c.Rule.Algorithm == store.Concurrency })
+	start, end := counting.ChoiceOf(checks, i)
+	return slices.ContainsFunc(checks[start:end], func(c store.Check) bool { return c.Rule.Algorithm == store.Concurrency })
 }
 
 // placeFor returns where a denial can go, or nil: the place of an older denial of the

@@ -74,8 +74,10 @@ func (s *Store) jobsWith(js []*job, op operation, slot int, checks []store.Check
 			}
 			charged = at(&checks[i], &results[i])
 		}
-		if now == 0 && slices.ContainsFunc(checks[i:end], onCalendar) {
-			now = s.serverClock.now()
+		for k := i; k < end && now == 0; k++ {
+			if onCalendar(checks[k].Rule) {
+				now = s.serverClock.now()
+			}
 		}
 		var j *job
 		js, j = s.jobFor(js, op, slot, &checks[i])
@@ -88,9 +90,9 @@ func (s *Store) jobsWith(js []*job, op operation, slot int, checks []store.Check
 	return js
 }
 
-// onCalendar reports whether the script must be told the current window of the check's rule.
-func onCalendar(c store.Check) bool {
-	return c.Rule.Algorithm == store.Calendar || c.Rule.Algorithm == store.Ledger
+// onCalendar reports whether the script must be told the rule's current window.
+func onCalendar(rule *store.Rule) bool {
+	return rule.Algorithm == store.Calendar || rule.Algorithm == store.Ledger
 }
 
 // jobFor returns the job of a check's slot: one of js, or a new one that it appends.

@@ -44,7 +44,6 @@ type job struct {
 	hash       uint64 // of all that is asked; 0 unless mergeable
 	mergeable  bool   // equal jobs can be sent as one
 	penalized  bool   // penalties among the checks decide with them
-	choices    bool   // some checks have alternatives
 	judgeOnly  bool   // a take that charges nothing, whatever fits; see judge
 	leavesHold bool   // a take that leaves holds beside its charges; see hold
 	canLead    bool   // the owner waits for this job alone, so it can run a batch meanwhile
@@ -101,7 +100,7 @@ func newJob(op operation, slot int) *job {
 	j := jobs.Get().(*job)
 	j.Begin(op)
 	j.slot, j.canLead, j.mergeable, j.hash = slot, true, op == take || op == peek, 0
-	j.penalized, j.choices, j.judgeOnly, j.leavesHold = false, false, false, false
+	j.penalized, j.judgeOnly, j.leavesHold = false, false, false
 	j.payers, j.logLengths, j.logEntries, j.lateEnds = nil, nil, 0, 0
 	j.granted, j.denial = false, denial{}
 	return j
@@ -158,7 +157,7 @@ func (j *job) countEntries(rule *store.Rule) {
 // index on.
 func (j *job) addChoice(index int, checks []store.Check) {
 	j.AddChoice(index, checks, j.payers.of(checks))
-	j.choices, j.mergeable = true, false // which one is charged depends on the equal jobs before this one
+	j.mergeable = false // which one is charged depends on the equal jobs before this one
 	for i := range checks {
 		j.countEntries(checks[i].Rule)
 	}

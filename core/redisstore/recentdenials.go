@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 // recentDenialAge is how long a denial counts as recent.
@@ -22,7 +23,7 @@ type recentDenials [1024]atomic.Int64
 // note adds the keys of the checks that did not fit.
 func (r *recentDenials) note(checks []store.Check, results []store.Result) {
 	for i := range checks {
-		if !results[i].Allowed && !checks[i].Shadow && !results[i].Unknown && !results[i].PassedOver {
+		if counting.IsDenial(&checks[i], &results[i]) && !results[i].Unknown {
 			r.entry(&checks[i]).Store(monotonic() + int64(recentDenialAge))
 		}
 	}

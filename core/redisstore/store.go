@@ -183,7 +183,7 @@ func (s *Store) attempt(ctx context.Context, checks []store.Check, results []sto
 // isDenied reports whether an enforced check did not fit.
 func isDenied(checks []store.Check, results []store.Result) bool {
 	for i := range results {
-		if !results[i].Allowed && !checks[i].Shadow && !results[i].PassedOver {
+		if counting.IsDenial(&checks[i], &results[i]) {
 			return true
 		}
 	}

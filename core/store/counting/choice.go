@@ -25,6 +25,24 @@ func EndOfChoice(checks []store.Check, start int) int {
 	return end
 }
 
+// ChoiceOf returns where the choice begins and ends that checks[i] is in.
+func ChoiceOf(checks []store.Check, i int) (start, end int) {
+	start = i
+	for start > 0 && checks[start].Or {
+		start--
+	}
+	return start, EndOfChoice(checks, start)
+}
+
+// InChoice reports whether checks[i] has alternatives.
+func InChoice(checks []store.Check, i int) bool {
+	return checks[i].Or || i+1 < len(checks) && checks[i+1].Or
+}
+
+// IsDenial reports whether the result of a check denies its call: the check is enforced, does not fit, and no alternative
+// answers for it.
+func IsDenial(c *store.Check, r *store.Result) bool { return !r.Allowed && !c.Shadow && !r.PassedOver }
+
 // AnyChoice reports whether one of the checks has an alternative.
 func AnyChoice(checks []store.Check) bool {
 	for i := 1; i < len(checks); i++ {

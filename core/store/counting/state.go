@@ -67,7 +67,7 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 			s.read(c.Rule, now, c.Cost)
 			s.reading.Blocked = blocked
 		}
-		if c.Or || i+1 < len(checks) && checks[i+1].Or {
+		if InChoice(checks, i) {
 			choices = true
 			continue
 		}
