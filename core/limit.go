@@ -25,6 +25,7 @@ import (
 //   - which requests, and what they cost: [Limit.When], [Limit.Unless], [Limit.Cost],
 //     [Limit.CostBy], [Limit.OncePer], [Limit.Repeats]
 //   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.KeepFree], [Limit.Classes]
+//   - who comes first when there is not enough for all: [Limit.Fair]
 //   - the charge after the response: [Limit.RefundOn], [Limit.Estimate],
 //     [Limit.EstimateBy], [Limit.UpToBurst], [Limit.Debt]
 //   - delays instead of denials: [Limit.Wait], [Limit.SlowDown]
@@ -55,6 +56,7 @@ type Limit struct {
 	tiers    func(keyfuncs.Request) Limit
 	scale    func(context.Context) float64
 	classes  *classes // nil if there is one
+	fair     *Shares  // nil if clients do not divide the limit
 	missing  MissingKey
 	outage   OutageAction
 	regions  store.Regions

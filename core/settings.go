@@ -40,12 +40,13 @@ const (
 	setStatus
 	setDebt
 	setClasses
+	setFair
 )
 
 // settingNames are the decorators, in the order of the bits.
 var settingNames = [...]string{
 	"By", "Burst", "Cost", "CostBy", "Estimate", "EstimateBy", "Lease", "LeakyBucket", "Wait", "OnMissingKey", "OncePer",
-	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst", "Status", "Debt", "Classes",
+	"Repeats", "OnOutage", "Overdraft", "Penalty", "RefundOn", "Regions", "KeepFree", "Scale", "SlowDown", "Soft", "SpillOver", "Tiers", "WarnAt", "UpToBurst", "Status", "Debt", "Classes", "Fair",
 }
 
 // inText are the settings that the text of a limit makes.
