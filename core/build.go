@@ -126,7 +126,7 @@ func (l *Limiter) prepareAll(config *Config) error {
 	}
 	declareChoices(l.limits, all)
 	l.declared = append(l.declared, declarations{config.Store.Registry(), all})
-	if len(l.limits) == 1 && !config.catalog && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
+	if len(l.limits) == 1 && !config.catalog && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && l.limits[0].fair == nil && !l.follows {
 		to := &l.direct
 		if l.observers != nil {
 			to = &l.observed
@@ -203,6 +203,9 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
 	l.follows = l.follows || l.waits || to.reserves()
+	if from.fair != nil {
+		to.fair = from.fair.ready()
+	}
 	if from.tiers != nil {
 		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: to.least, advice: to.advice}
 	}

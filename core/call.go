@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/advice"
 	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -18,6 +19,7 @@ type call struct {
 	results []Result
 	reading keyfuncs.Reading // the request as functions of the application see it
 	classes []classed        // of the limits that have classes
+	shares  []store.Share    // of the checks that have one
 	refused []refusal        // by limits in shadow mode, without asking the store
 	exact   bool             // in an outage, a cost above the share of this process does not fit
 	asked   bool             // of a question of compose.Together, whose asker settles what it charges
@@ -117,7 +119,7 @@ func (c *call) reset() {
 		clear(c.checks[1:])
 		clear(c.limits[1:])
 	}
-	c.limits, c.checks, c.results, c.refused, c.classes = c.limits[:0], c.checks[:0], c.results[:0], c.refused[:0], c.classes[:0]
+	c.limits, c.checks, c.results, c.refused, c.classes, c.shares = c.limits[:0], c.checks[:0], c.results[:0], c.refused[:0], c.classes[:0], c.shares[:0]
 }
 
 // withoutStore returns the working memory of a decision without the store, in an outage. It is
@@ -144,11 +146,15 @@ func (c *call) ask(limit *limit, r keyfuncs.Request, batch bool) Reason {
 	if rule != nil {
 		c.keys = keys
 		c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
-		if rule.Once > 0 && !batch {
-			if reason = c.askOnce(limit, r); reason != ReasonUndecided { // it charges nothing
-				last := len(c.checks) - 1
-				c.limits, c.checks, c.results = c.limits[:last], c.checks[:last], c.results[:last]
-			}
+		if limit.fair != nil {
+			reason = c.askShare(limit, r)
+		}
+		if rule.Once > 0 && !batch && reason == ReasonUndecided {
+			reason = c.askOnce(limit, r)
+		}
+		if reason != ReasonUndecided { // it charges nothing
+			last := len(c.checks) - 1
+			c.limits, c.checks, c.results = c.limits[:last], c.checks[:last], c.results[:last]
 		}
 	}
 	if reason == ReasonUndecided {

@@ -1,9 +1,11 @@
 package core
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -44,14 +46,59 @@ type Share struct {
 	Maximum int64
 }
 
-// Fair divides the limit among clients. While there is room, each can use it all. When there is not enough
-// for all, whoever has used more than its share is denied first:
+// Fair has clients divide the limit. While there is room, each of them can use it all. When there is not
+// enough for all, those who have used more than their share are denied, and the others are not:
 //
-//	core.PerSecond(5000).By(keyfuncs.Everyone()).Fair(core.Shares{By: keyfuncs.APIKey("X-API-Key")})
+//	core.PerSecond(5000).By(keyfuncs.Everyone()).Named("capacity").Fair(core.Shares{
+//		By: keyfuncs.APIKey("X-API-Key"),
+//		Of: func(r keyfuncs.Request) core.Share { return core.Share{Weight: weightOf(r)} },
+//	})
+//
+// The limit itself is as exact as without Fair, over all processes: it is never exceeded, and a minimum is never denied
+// while what is Guaranteed holds them all. Shares are max-min fair by weight: who wants less than its share gets
+// what it wants, and the rest is divided among those who want more. They are looked for in rounds of one window. A new
+// client gets its share at once, at first an equal one, and shares are within some percent of the exact ones after some four windows. What
+// is left over, a 64th at least, is for whoever comes first.
+//
+// A client that is over its share must leave half of the burst to the others, so a single busy client gets the whole
+// rate, but half of the burst at once. The burst must be half of the quota at least. Share and standing of a
+// request are in its [LimitResult], and a denial says by when the client's share has room. That is a hint: shares change.
+//
+// Whoever can make up clients can take the limit, so By must be something that costs, such as an account. Of many users or keys of
+// one account let By be the account, and Within the user. 100,000 clients in a window, and 10,000
+// users of each, have shares of their own; those beyond get what others leave.
+//
+// With [Limit.Scale] the limit follows the load, and in an overload those over their shares are shed first. [Limiter.AllowKey] has no
+// client, and asks for a key that nobody divides. A limit with Fair is a token bucket, or a [Concurrent] limit with [Limit.Wait], in which shares
+// say who comes next. It can have no Tiers and no Penalty, be none of [First], and not be leased to regions.
 func (l Limit) Fair(shares Shares) Limit {
 	l.settings.set(setFair)
 	l.fair = &shares
 	return l
+}
+
+// validateFair checks what goes with Fair.
+func (l *Limit) validateFair() error {
+	s := l.fair
+	if s == nil {
+		return nil
+	}
+	if err := s.validate(); err != nil {
+		return err
+	}
+	switch n := &l.numbers; {
+	case l.tiers != nil:
+		return errors.New("Fair and Tiers can't be combined: clients divide one limit, and Shares.Of gives them different parts of it")
+	case n.hasPenalty:
+		return errors.New("Fair and Penalty can't be combined: the denials of one client would block all of them")
+	case l.inChoice > 0:
+		return errors.New("an alternative of First can't have Fair")
+	case n.Algorithm == store.Concurrency && l.wait == 0:
+		return errors.New("the shares of a concurrency limit say who of those who wait comes next: add Wait")
+	case n.Algorithm == store.Concurrency && s.Guaranteed > 0:
+		return errors.New("nothing is guaranteed of a concurrency limit: leave out Guaranteed")
+	}
+	return nil
 }
 
 func (s *Shares) validate() error {
@@ -61,8 +108,77 @@ func (s *Shares) validate() error {
 	if s.Guaranteed < 0 {
 		return fmt.Errorf("Fair: Guaranteed must be at least 0, got %d", s.Guaranteed)
 	}
+	if s.Within.Kind() != "" {
+		if err := s.Within.Err(); err != nil {
+			return fmt.Errorf("Fair: Within: %w", err)
+		}
+	}
 	if s.Guaranteed > 0 && s.Of == nil {
 		return errors.New("Fair: Guaranteed without Of: nobody has a minimum")
 	}
 	return nil
+}
+
+// fairness is Shares as a limiter uses it.
+type fairness struct {
+	by, within keyfuncs.Func
+	users      bool // within is set
+	of         func(keyfuncs.Request) Share
+}
+
+func (s *Shares) ready() *fairness {
+	return &fairness{by: s.By, within: s.Within, users: s.Within.Kind() != "", of: s.Of}
+}
+
+// askShare adds the client to the last check. It returns a reason to deny the request, or ReasonUndecided.
+func (c *call) askShare(l *limit, r keyfuncs.Request) Reason {
+	check := &c.checks[len(c.checks)-1]
+	n := store.Share{Weight: 1}
+	if l.fair.of != nil {
+		reading := keyfuncs.Reading{Request: r}
+		of := l.fair.of(&reading)
+		if reading.Repeated() != "" {
+			return ReasonAmbiguousKey
+		}
+		if of.Weight != 0 {
+			n.Weight = of.Weight
+		}
+		n.Minimum, n.Maximum = min(of.Minimum, check.Rule.Guaranteed), of.Maximum
+		if n.Weight < 1 || n.Weight > store.MaxWeight || of.Minimum < 0 || of.Maximum < 0 || of.Maximum > store.AllParts {
+			return ReasonInvalidCost
+		}
+	}
+	presence := keyfuncs.Present
+	if n.Key, presence = c.askKey(l.fair.by, r); presence == keyfuncs.Ambiguous {
+		return ReasonAmbiguousKey
+	}
+	if l.fair.users {
+		if n.User, presence = c.askKey(l.fair.within, r); presence == keyfuncs.Ambiguous {
+			return ReasonAmbiguousKey
+		}
+	}
+	c.shares = append(c.shares, n)
+	check.Share = &c.shares[len(c.shares)-1]
+	return ReasonUndecided
+}
+
+// askKey returns what a function says of a request, or the key of those without one.
+func (c *call) askKey(f keyfuncs.Func, r keyfuncs.Request) ([]byte, keyfuncs.Presence) {
+	start := len(c.keys)
+	keys, presence := f.Append(c.keys, r)
+	if presence != keyfuncs.Present {
+		keys = append(keys[:start], missingKey...)
+	}
+	c.keys = keys
+	return keys[start:len(keys):len(keys)], presence
+}
+
+// cloneShare returns a copy of a check's share that outlives the call.
+func cloneShare(n *store.Share) *store.Share {
+	if n == nil {
+		return nil
+	}
+	clone := *n
+	clone.Key, clone.User = bytes.Clone(n.Key), bytes.Clone(n.User)
+	return &clone
 }

@@ -57,9 +57,10 @@ type limit struct {
 	cost      int64
 	costBy    func(keyfuncs.Request) int64 // instead of cost, if not nil
 	when      []keyfuncs.Condition
-	tiers     *tiers   // nil if the rule is all there is
-	scaling   *scaling // nil if the numbers stay
-	classes   *classes // nil if there is one class of requests
+	tiers     *tiers    // nil if the rule is all there is
+	scaling   *scaling  // nil if the numbers stay
+	classes   *classes  // nil if there is one class of requests
+	fair      *fairness // nil if clients do not divide it
 	variants  *variants
 	missing   MissingKey
 	outage    OutageAction

@@ -33,7 +33,7 @@ func (l *Limiter) decideWithout(ctx context.Context, c *call, s subject, err err
 		case limit.outage != Allow:
 			reason = ReasonOutageLocal
 			local.add(limit, c.checks[i].Rule, c.checks[i].Key, c.checks[i].Cost)
-			local.checks[len(local.checks)-1].Once = c.checks[i].Once
+			local.checks[len(local.checks)-1].Once, local.checks[len(local.checks)-1].Share = c.checks[i].Once, c.checks[i].Share
 			if c.entries != nil {
 				local.entries = append(local.entries, c.entries[i])
 			}

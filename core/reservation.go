@@ -105,6 +105,7 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 		}
 		check := c.checks[i]
 		check.Key, check.Once = bytes.Clone(check.Key), bytes.Clone(check.Once) // the call's own are reused
+		check.Share = cloneShare(check.Share)
 		noted := charge{limit: c.limits[i], check: check, result: c.results[i]}
 		if c.results[i].Charged {
 			noted.first, noted.taken = check.Cost, check.Cost

@@ -89,6 +89,7 @@ func share(r *Rule, n int, cost int64) Rule {
 	s := r.Numbers
 	s.Quota, s.Burst = part(r.Quota), max(part(r.Burst), cost)
 	s.Whole = max(part(r.Whole), s.Burst)
+	s.Guaranteed = min(r.Guaranteed/int64(n), s.Whole-1)
 	if s.Soft = part(r.Soft); s.Soft >= s.Burst {
 		s.Soft = 0
 	}

@@ -79,6 +79,7 @@ func (s *scaling) scaled(r *Rule, step int) Rule {
 	toStep := func(n int64) int64 { return max(integer.CeilMulDiv(int64(step), n, scaleSteps), 1) }
 	n := r.Numbers
 	n.Quota, n.Burst, n.Whole = toStep(r.Quota), max(toStep(r.Burst), min(s.cost, r.Burst)), 0
+	n.Guaranteed = min(r.Guaranteed*int64(step)/scaleSteps, n.Burst-1)
 	if n.Soft = toStep(r.Soft); r.Soft == 0 || n.Soft >= n.Burst {
 		n.Soft = 0
 	}

@@ -20,8 +20,11 @@ func (l Limit) Rule() (Rule, error) {
 		return Rule{}, store.AtLimit(l.name, err)
 	}
 	n := l.numbers.Numbers
-	if n.Algorithm == store.TokenBucket { // under others, waiting requests ask again
+	if n.Algorithm == store.TokenBucket && l.fair == nil { // under others, waiting requests ask again
 		n.Wait = l.wait
+	}
+	if l.fair != nil && n.Algorithm != store.Concurrency {
+		n.Divided, n.Guaranteed = true, l.fair.Guaranteed
 	}
 	r, err := store.NewRule(l.name, n)
 	if err != nil {
@@ -76,6 +79,9 @@ func (l *Limit) validate() error {
 		return err
 	}
 	if err := l.validateRegions(); err != nil {
+		return err
+	}
+	if err := l.validateFair(); err != nil {
 		return err
 	}
 	for _, c := range l.when {
@@ -148,7 +154,7 @@ func (l *Limit) validateSettings() error {
 		if err := l.classes.validate(); err != nil {
 			return err
 		}
-		if l.wait > 0 && n.Algorithm == store.TokenBucket {
+		if l.wait > 0 && n.Algorithm == store.TokenBucket && l.fair == nil {
 			return errors.New("a token bucket has either classes (KeepFree, Classes) or a queue (Wait, LeakyBucket): queued requests would be in front of those that it keeps room for")
 		}
 	}

@@ -116,6 +116,8 @@ func leasable(r *store.Rule) error {
 		return because("a limit with OncePer")
 	case r.Wait != 0:
 		return because("a limit in which requests wait")
+	case r.Divided: // no region knows what clients ask for in the others
+		return because("a limit that clients divide")
 	}
 	return nil
 }

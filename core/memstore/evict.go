@@ -101,7 +101,7 @@ func (s *shard) score(slot *slot, now int64) score {
 		return penaltyScore(&b, burst, now)
 	case counting.ManualRecord:
 		return limited | score(b.Expires)
-	case counting.MarkRecord:
+	case counting.MarkRecord, counting.ShareRecord:
 	default:
 		used = roughly(b.Used(now))
 	}

@@ -10,7 +10,7 @@ import (
 // free slot.
 func TestAKindReadsBack(t *testing.T) {
 	t.Parallel()
-	all := append(counting.Algorithms(), counting.PenaltyRecord, counting.MarkRecord, counting.ManualRecord)
+	all := append(counting.Algorithms(), counting.PenaltyRecord, counting.MarkRecord, counting.ManualRecord, counting.ShareRecord)
 	if len(all) != int(counting.LastAlgorithm) {
 		t.Errorf("%d algorithms and records, and the last has number %d", len(all), counting.LastAlgorithm)
 	}

@@ -55,6 +55,7 @@ func (at *location) put(b *counting.Bucket, rule *store.Rule, now int64) (moved 
 type call struct {
 	at     []location
 	states []counting.State
+	shares []counting.Sharing // of the checks with Share
 
 	oneShard bool // all checks are in one shard, as those of one key always are
 }
@@ -97,8 +98,20 @@ func (m *Store) enter(c *call, checks []store.Check) (now int64) {
 		if checks[i].Rule.Penalized() {
 			at.readPenalty(checks[i].Rule, &s.Penalty)
 		}
+		if s.Sharing = nil; checks[i].Share != nil {
+			s.Sharing = c.sharing(i, len(checks))
+			m.readShare(at, checks[i].Share, s.Sharing)
+		}
 	}
 	return now
+}
+
+// sharing returns room for the share of check i.
+func (c *call) sharing(i, checks int) *counting.Sharing {
+	if len(c.shares) < checks {
+		c.shares = make([]counting.Sharing, checks)
+	}
+	return &c.shares[i]
 }
 
 // timeOfAll is time for several shards, all of them locked.
@@ -152,6 +165,10 @@ func (m *Store) leave(c *call, checks []store.Check, now int64) {
 		if s.MarkChanged {
 			at.saveMark(s.Mark, now)
 			moved = true
+		}
+		if s.Sharing != nil {
+			m.saveShare(at, checks[i].Share, s.Sharing, now)
+			s.Sharing, moved = nil, true
 		}
 		if s.Bucket.Log != nil {
 			s.Bucket.Log = nil

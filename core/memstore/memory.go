@@ -127,7 +127,7 @@ func (m *Store) decide(checks []store.Check, results []store.Result, take bool) 
 	}
 	switch {
 	case len(checks) == 0:
-	case len(checks) == 1 && checks[0].Once == nil && !checks[0].Or && checks[0].Account == nil && !checks[0].Rule.Penalized():
+	case len(checks) == 1 && checks[0].Once == nil && !checks[0].Or && checks[0].Account == nil && checks[0].Share == nil && !checks[0].Rule.Penalized():
 		m.decideOne(checks[0].Rule, checks[0].Key, checks[0].Cost, &results[0], take)
 	default:
 		if err := counting.ValidChoices(checks); err != nil {

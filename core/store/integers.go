@@ -23,6 +23,10 @@ type Integers struct {
 	Capacity int64
 	Whole    int64 // Capacity for the class of requests that may use all of it: see core.Limit.KeepFree
 
+	// Parts and Ticks are for a limit that clients divide: shares are counted in parts, of which AllParts are about the
+	// quota and Parts are one unit, and in ticks of their own, of which Ticks are the window.
+	Parts, Ticks int64
+
 	// Most is what a charge of units that are spent already brings the use to at most: Whole and the debt.
 	Most int64
 
@@ -31,6 +35,13 @@ type Integers struct {
 	// differ in length.
 	Ahead int64
 }
+
+// AllParts is how many parts the quota of a limit has that clients divide, or up to one unit's less. A product of it and
+// Integers.Ticks is exact in a float64.
+const AllParts = 1 << 40
+
+// mostTicks bounds Integers.Ticks.
+const mostTicks = 1 << 12
 
 // ticks are the resolutions a rule may count in, finest first, in microseconds.
 var ticks = [...]int64{1, 1000, 1_000_000}
@@ -54,6 +65,12 @@ func (r *Rule) convert() (err error) {
 		return err
 	}
 	r.Integers.Ahead = r.ahead()
+	if r.Divided {
+		r.Integers.Parts, r.Integers.Ticks = AllParts/r.Quota, mostTicks
+		for r.Window.Microseconds()%r.Integers.Ticks != 0 { // a window of whole milliseconds has a thousand at least
+			r.Integers.Ticks--
+		}
+	}
 	return nil
 }
 

@@ -13,21 +13,23 @@ import (
 // Numbers make equal rules. To derive another limit, copy and change them. Durations are
 // whole numbers of microseconds.
 type Numbers struct {
-	Algorithm Algorithm
-	Quota     int64         // units per Window
-	Window    time.Duration // for Concurrency, the lease; unused for Calendar and Ledger, whose windows vary
-	Burst     int64         // units that can be used at once: the capacity of a token bucket; defaults to Quota
-	Whole     int64         // capacity for all classes of requests, of which this class may use Burst; defaults to Burst
-	Debt      int64         // units beyond Whole that can be charged for what is spent already; needs HasDebt
-	HasDebt   bool          // Debt is chosen, and may be 0; without it, it is as many units as Whole
-	Soft      int64         // used units from which on a request is over the soft limit; 0 for no soft limit
-	Jitter    bool          // windows start at an offset that depends on the key
-	FromUse   bool          // a FixedWindow begins with the first charge, and is not aligned to the epoch
-	Wait      time.Duration // how long requests of a token bucket may queue for their turn; 0 for no queue
-	Once      time.Duration // how long an operation that was charged is remembered; 0 for not at all
-	Repeats   int64         // free repeats of such an operation; defaults to 3 if Once is set
-	Block     Block         // the penalty; zero for none
-	Calendar  Period        // the windows of Calendar and Ledger; zero for other algorithms
+	Algorithm  Algorithm
+	Quota      int64         // units per Window
+	Window     time.Duration // for Concurrency, the lease; unused for Calendar and Ledger, whose windows vary
+	Burst      int64         // units that can be used at once: the capacity of a token bucket; defaults to Quota
+	Whole      int64         // capacity for all classes of requests, of which this class may use Burst; defaults to Burst
+	Debt       int64         // units beyond Whole that can be charged for what is spent already; needs HasDebt
+	HasDebt    bool          // Debt is chosen, and may be 0; without it, it is as many units as Whole
+	Soft       int64         // used units from which on a request is over the soft limit; 0 for no soft limit
+	Jitter     bool          // windows start at an offset that depends on the key
+	FromUse    bool          // a FixedWindow begins with the first charge, and is not aligned to the epoch
+	Wait       time.Duration // how long requests of a token bucket may queue for their turn; 0 for no queue
+	Once       time.Duration // how long an operation that was charged is remembered; 0 for not at all
+	Repeats    int64         // free repeats of such an operation; defaults to 3 if Once is set
+	Divided    bool          // clients divide the limit, a TokenBucket: see Check.Share
+	Guaranteed int64         // units that are kept for the Share.Minimum of those who have one; needs Divided
+	Block      Block         // the penalty; zero for none
+	Calendar   Period        // the windows of Calendar and Ledger; zero for other algorithms
 }
 
 // Rule is the part of a limit that a store needs: its name and its numbers, checked and
@@ -189,6 +191,33 @@ func (r *Rule) validateChosen() error {
 		return fmt.Errorf("the debt must be at least 0, got %d", r.Debt)
 	case r.Debt > 0 && !r.HasDebt:
 		return fmt.Errorf("a debt of %d that is not chosen: set HasDebt", r.Debt)
+	case r.Guaranteed != 0 && !r.Divided:
+		return errors.New("units are guaranteed to clients that divide a limit, and this one is not divided")
+	case r.Divided:
+		return r.validateDivided()
+	}
+	return nil
+}
+
+// maxDivided bounds the quota and the burst of a limit that clients divide: parts of it are counted exactly below.
+const maxDivided = AllParts
+
+func (r *Rule) validateDivided() error {
+	switch {
+	case r.Algorithm != TokenBucket:
+		return fmt.Errorf("clients can divide a token bucket, not a %v", r.Algorithm)
+	case r.Wait > 0:
+		return errors.New("clients can't divide a bucket in which requests queue by arrival")
+	case r.Window%time.Millisecond != 0:
+		return fmt.Errorf("clients can divide a window of whole milliseconds, got %v", r.Window)
+	case r.Quota > maxDivided || r.Whole > maxDivided || r.Whole/1024 > r.Quota:
+		return fmt.Errorf("quota %d and burst %d are too large to be divided: the burst can be 1024 times the quota, and each 2^40", r.Quota, r.Whole)
+	case r.Block != (Block{}):
+		return errors.New("a limit that clients divide can't have a penalty: the denials of one client would block all of them")
+	case 2*r.Whole+2 < r.Quota:
+		return fmt.Errorf("burst %d is too small to be divided among clients: it needs half the quota of %d, since what a client may need in the next moment is kept in it", r.Whole, r.Quota)
+	case r.Guaranteed < 0 || r.Guaranteed >= r.Whole:
+		return fmt.Errorf("what is guaranteed must be at least 0 and below the %d units of the limit itself, got %d", r.Whole, r.Guaranteed)
 	}
 	return nil
 }

@@ -120,6 +120,13 @@ type Check struct {
 	// nil: each check is charged.
 	Once []byte
 
+	// Share is the client's part of the limit, for a rule with Numbers.Divided, which needs it. Key is then that of the
+	// whole. While units are scarce, a client that is over its share does not fit: see Result.Standing. Clients beyond
+	// 100,000 in a window, and users of one client beyond 10,000, have no share of their own, and get what others leave. Calls for what
+	// was charged read it, too; Reset forgets what this client, and this user, have used. It and what it holds are valid
+	// during the call only. Defaults to nil.
+	Share *Share
+
 	// Account, if it is set and Rule is a [Ledger], receives the state of the account after the
 	// call. It is for books that keep what accounts have used; no answer depends on it. A book's
 	// own store sets it for the [Calendar] limits that it keeps. A store
@@ -164,11 +171,14 @@ type Result struct {
 	// have said by itself.
 	PassedOver bool
 
+	// Standing is how the client stands to its share, if the check has one.
+	Standing Standing
+
 	Unknown   bool  // the check is a [Ledger] whose account the store does not know, or not for sure; see below
 	Remaining int64 // units left, from 0 to Rule.Burst
 
 	// RetryAfter, when denied, is how long until the same cost fits and no block is in
-	// force. It is only a hint for concurrency limits. 0 if waiting cannot help.
+	// force. It is only a hint for concurrency limits and for limits that clients divide. 0 if waiting cannot help.
 	RetryAfter time.Duration
 
 	Window time.Duration // how long Remaining has to last: the effective window of the IETF draft
@@ -182,6 +192,10 @@ type Result struct {
 	// first tick in which all that the bucket holds fits without queueing. 0 if it has its turn at
 	// once.
 	Turn time.Duration
+
+	// Share is how many units per window are the client's share at present, rounded down, or a user's if that is what
+	// the check is bound by. It rises and falls with what others ask for. 0 for checks without Share.
+	Share int64
 
 	// Forgiven, after Charge, is how many units of the cost were not charged, rounded up, since the client owes all that
 	// the rule's Debt lets it. They are lost: nothing charges them later.

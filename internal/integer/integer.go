@@ -30,6 +30,15 @@ func CeilDiv(a, b int64) int64 {
 	return q
 }
 
+// FloorDiv returns a / b rounded down; b must be positive.
+func FloorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
 // CeilMulDiv returns a × b / c rounded up, for a >= 0, b >= 0 and c > 0; the product may need
 // 128 bits. The result must have room in 63, as it has for a <= c, where it is at most b.
 func CeilMulDiv(a, b, c int64) int64 {

@@ -180,7 +180,7 @@ func (p *Prefetcher) Take(ctx context.Context, checks []store.Check, results []s
 func prefetchable(c *store.Check) bool {
 	switch c.Rule.Algorithm {
 	case store.TokenBucket, store.FixedWindow, store.SlidingWindow:
-		return c.Cost > 0 && c.Once == nil
+		return c.Cost > 0 && c.Once == nil && !c.Rule.Divided // a slice knows no shares
 	}
 	return false
 }

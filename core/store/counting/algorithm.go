@@ -8,10 +8,11 @@ const (
 	PenaltyRecord store.Algorithm = 6  // a Penalty
 	MarkRecord    store.Algorithm = 7  // a Mark
 	ManualRecord  store.Algorithm = 10 // a ManualBlock
+	ShareRecord   store.Algorithm = 11 // a Division, or a Part of one
 )
 
 // LastAlgorithm is the highest number of an algorithm or another record.
-const LastAlgorithm = ManualRecord
+const LastAlgorithm = ShareRecord
 
 // algorithms holds the implementation of each algorithm by its number.
 var algorithms = [LastAlgorithm + 1]counting{

@@ -30,7 +30,7 @@ func TestNoAlgorithmIsForgotten(t *testing.T) {
 	names := map[string]store.Algorithm{"unknown algorithm": 0}
 	for a := range LastAlgorithm + 1 {
 		c := algorithms[a]
-		if reserved := a == 0 || a == PenaltyRecord || a == MarkRecord || a == ManualRecord; reserved != (c == nil) {
+		if reserved := a == 0 || a == PenaltyRecord || a == MarkRecord || a == ManualRecord || a == ShareRecord; reserved != (c == nil) {
 			t.Errorf("algorithm %d: reserved %v, in the table %v", a, reserved, c != nil)
 		}
 		if c == nil {

@@ -13,6 +13,7 @@ import (
 var (
 	errNoChoice        = errors.New("an alternative needs a check before it")
 	errShadowChoice    = errors.New("either all alternatives are in shadow mode, or none")
+	errDividedChoice   = errors.New("an alternative can't be a limit that clients divide")
 	errPenalizedChoice = errors.New("an alternative can't have a penalty: another one may pay, and then nothing is denied")
 )
 
@@ -69,6 +70,8 @@ func ValidChoices(checks []store.Check) error {
 			err = errShadowChoice
 		case checks[i].Rule.Penalized() || checks[i-1].Rule.Penalized():
 			err = errPenalizedChoice
+		case checks[i].Rule.Divided || checks[i-1].Rule.Divided:
+			err = errDividedChoice
 		}
 		if err != nil {
 			return store.AtLimit(checks[i].Rule.Name, err)

@@ -5,6 +5,7 @@ package counting
 // holds:
 //
 //	token bucket    whole ticks until empty of debt; the fraction of a tick over Rate
+//	  with a Share  beside these: parts of the share; what Sharing.tell says
 //	fixed window    units used; microseconds to the window's end
 //	calendar        the same
 //	sliding window  units used in this window; in the last; ticks since this one began

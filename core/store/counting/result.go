@@ -18,7 +18,7 @@ func (reading *Reading) Result(r *store.Rule, cost int64) store.Result {
 
 // Answer is Result without a copy, which takes a few percent of a decision in memory.
 func (reading *Reading) Answer(r *store.Rule, cost int64, result *store.Result) {
-	if r.Algorithm == store.TokenBucket && reading.Charged && reading.Blocked == 0 && r.Wait == 0 && reading.answerTokens(r, result) {
+	if r.Algorithm == store.TokenBucket && reading.Charged && reading.Blocked == 0 && r.Wait == 0 && !r.Divided && reading.answerTokens(r, result) {
 		return
 	}
 	// Field by field: the compiler builds a composite literal on the stack and copies it
@@ -26,6 +26,7 @@ func (reading *Reading) Answer(r *store.Rule, cost int64, result *store.Result) 
 	result.Allowed = reading.Charged || reading.fits(r, cost)
 	result.Charged = reading.Charged
 	result.Blocked, result.Repeated, result.Cached, result.Unknown = false, false, false, false
+	result.Standing, result.Share = store.Undivided, 0
 	remaining := r.Burst - reading.Numbers[0] // without a call, which would take 3 % of a decision in memory
 	switch r.Algorithm {
 	case store.TokenBucket:
@@ -46,6 +47,9 @@ func (reading *Reading) Answer(r *store.Rule, cost int64, result *store.Result) 
 	}
 	if !result.Allowed && cost <= r.Burst {
 		result.RetryAfter = micros(waitFor(r, cost, &reading.Numbers, false))
+	}
+	if r.Divided {
+		reading.answerShare(r, cost, result)
 	}
 	switch {
 	case r.Algorithm == store.Concurrency:
@@ -78,6 +82,7 @@ func (reading *Reading) answerTokens(r *store.Rule, result *store.Result) bool {
 	result.Allowed, result.Charged = true, true
 	result.Blocked, result.Repeated, result.Cached, result.Unknown = false, false, false, false
 	result.Remaining = remaining
+	result.Standing, result.Share = store.Undivided, 0
 	result.RetryAfter, result.Turn, result.Forgiven = 0, 0, 0
 	result.At = reading.At
 	result.Window = micros(spread(r, remaining))

@@ -22,6 +22,9 @@ type State struct {
 	Penalty Penalty     // of the check's key and rule, if the rule is Penalized
 	Mark    Mark        // of the check's operation, if it has Once
 
+	// Sharing is what belongs to the check's Share, if it has one: set it to records that were read, or to zero ones.
+	Sharing *Sharing
+
 	// History is the store's present one: see Account.History. Defaults to 0, for a store whose data is always the
 	// latest, or that can't tell.
 	History int64
@@ -51,6 +54,9 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 		}
 		s.repeated = c.Once != nil && s.Mark.Expires > now && s.Mark.Repeats < c.Rule.Repeats
 		s.Judge(c.Rule, s.cost(c), now, Offset(c.Rule, c.Key))
+		if c.Rule.Divided {
+			s.judgeShare(c, now)
+		}
 		if c.Rule.Algorithm == store.Ledger && c.Cost > 0 && s.reading.IsUnknown() {
 			s.fits, s.repeated, unknown = false, false, true
 		}
@@ -65,7 +71,10 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 			s.repeated = false
 			blocked := s.reading.Blocked
 			s.read(c.Rule, now, c.Cost)
-			s.reading.Blocked = blocked
+			if c.Rule.Divided {
+				s.judgeShare(c, now)
+			}
+			s.fits, s.reading.Blocked = false, blocked
 		}
 		if InChoice(checks, i) {
 			choices = true
@@ -83,6 +92,9 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.Commit(c.Rule, c.Cost, now, granted && s.fits && !s.passedOver)
+		if c.Rule.Divided {
+			s.commitShare(c)
+		}
 		if !s.fits && c.Rule.Penalized() && !unknown {
 			s.strike(c, now)
 		}
@@ -170,6 +182,34 @@ func (s *State) Answer(r *store.Rule, cost int64, result *store.Result) {
 	s.reading.Answer(r, cost, result)
 }
 
+// judgeShare denies the check if its client is over its share, and others may need what is left.
+func (s *State) judgeShare(c *store.Check, now int64) {
+	n := &s.reading.Numbers
+	if n[sharePart], n[tellPart] = 0, 0; c.Share == nil || s.Sharing == nil {
+		return
+	}
+	h, cost := s.Sharing, s.cost(c)
+	h.begin(c, now, cost)
+	if cost == 0 || cost > c.Rule.Burst {
+		return
+	}
+	h.judge(cost, func(more int64) bool { return s.reading.fits(c.Rule, cost+more) })
+	s.fits = h.standing != store.OverMaximum && s.reading.fits(c.Rule, cost+keeps(c.Rule, h.standing))
+	h.tell(cost, s.fits, n)
+}
+
+// commitShare charges the client's share, if the check was charged.
+func (s *State) commitShare(c *store.Check) {
+	h := s.Sharing
+	if c.Share == nil || h == nil {
+		return
+	}
+	if s.reading.Charged && c.Cost > 0 {
+		h.commit(c.Cost)
+	}
+	h.end()
+}
+
 // judgePenalty denies the check if its key is blocked. It reports whether the penalty had to be
 // brought back, and so has to be stored.
 func (s *State) judgePenalty(c *store.Check, now int64) (changed bool) {
@@ -220,6 +260,11 @@ func Charge(now int64, checks []store.Check, states []State, results []store.Res
 		if !s.exceeds {
 			forgiven = s.Bucket.ChargeAnyway(c.Rule, now, c.Cost)
 		}
+		if c.Share != nil && s.Sharing != nil {
+			s.Sharing.begin(c, now, 0)
+			s.Sharing.chargeAnyway(c.Cost)
+			s.Sharing.end()
+		}
 		s.changed(c, now, true, &results[i])
 		results[i].Forgiven = forgiven
 	}
@@ -233,8 +278,15 @@ func Refund(now int64, checks []store.Check, states []State, results []store.Res
 		if s.unchanged(); !r.Charged {
 			continue
 		}
+		standing := r.Standing
+		if c.Share != nil && s.Sharing != nil {
+			s.Sharing.begin(c, now, c.Cost)
+			s.Sharing.refund(c.Cost, r.At, standing)
+			s.Sharing.end()
+		}
 		if s.Bucket.isForeign(c.Rule, now) {
 			s.refundForeign(c, now, r)
+			r.Standing = standing
 			continue
 		}
 		s.open(c, now)
@@ -250,6 +302,7 @@ func Refund(now int64, checks []store.Check, states []State, results []store.Res
 			s.Mark, s.MarkChanged = Mark{}, true
 		}
 		s.changed(c, now, false, r)
+		r.Standing = standing
 	}
 }
 
@@ -293,6 +346,9 @@ func Reset(checks []store.Check, states []State) {
 		c, s := &checks[i], &states[i]
 		s.Bucket, s.Manual, s.Penalty, s.Mark = Bucket{}, ManualBlock{}, Penalty{}, Mark{}
 		s.BucketChanged, s.ManualChanged, s.PenaltyChanged, s.MarkChanged = true, true, c.Rule.Penalized(), c.Once != nil
+		if h := s.Sharing; h != nil {
+			*h = Sharing{ClientChanged: true, UserChanged: c.Share.User != nil}
+		}
 	}
 }
 
@@ -328,6 +384,9 @@ func UnblockKeys(checks []store.Check, states []State) {
 func (s *State) unchanged() {
 	s.BucketChanged, s.ManualChanged, s.PenaltyChanged, s.MarkChanged = false, false, false, false
 	s.exceeds, s.passedOver = false, false
+	if h := s.Sharing; h != nil {
+		h.DivisionChanged, h.ClientChanged, h.UsersChanged, h.UserChanged = false, false, false, false
+	}
 }
 
 func (s *State) open(c *store.Check, now int64) {
@@ -340,6 +399,11 @@ func (s *State) changed(c *store.Check, now int64, charged bool, result *store.R
 	s.BucketChanged = !s.exceeds
 	s.reading.Charged, s.reading.Blocked = charged, 0
 	s.read(c.Rule, now, 0)
+	if n := &s.reading.Numbers; c.Rule.Divided {
+		if n[sharePart], n[tellPart] = 0, 0; c.Share != nil && s.Sharing != nil {
+			n[sharePart] = s.Sharing.share
+		}
+	}
 	s.reading.Answer(c.Rule, 0, result)
 	s.reading.Tell(c)
 }

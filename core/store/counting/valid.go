@@ -41,11 +41,31 @@ func ValidChecks(checks []store.Check, results []store.Result) error {
 		if c.Cost < 0 {
 			return store.AtLimit(c.Rule.Name, fmt.Errorf("cost must not be negative, got %d", c.Cost))
 		}
+		if c.Share != nil {
+			if err := validShare(c.Rule, c.Share); err != nil {
+				return store.AtLimit(c.Rule.Name, err)
+			}
+		}
 		for j := range checks[:i] {
 			if checks[j].Rule.ID() == c.Rule.ID() && bytes.Equal(checks[j].Key, c.Key) {
 				return store.AtLimit(c.Rule.Name, errors.New("checked twice in one call for one key"))
 			}
 		}
+	}
+	return nil
+}
+
+// validShare returns an error for a client's part that no limit can have.
+func validShare(r *store.Rule, n *store.Share) error {
+	switch {
+	case !r.Divided:
+		return errors.New("a client's share of a limit that clients do not divide")
+	case n.Weight < 1 || n.Weight > store.MaxWeight:
+		return fmt.Errorf("the weight of a client must be from 1 to %d, got %d", store.MaxWeight, n.Weight)
+	case n.Minimum < 0 || n.Minimum > r.Guaranteed:
+		return fmt.Errorf("the minimum of a client must be from 0 to the %d units that are guaranteed, got %d", r.Guaranteed, n.Minimum)
+	case n.Maximum < 0 || n.Maximum > store.AllParts:
+		return fmt.Errorf("the maximum of a client must be from 0 to %d units, got %d", int64(store.AllParts), n.Maximum)
 	}
 	return nil
 }

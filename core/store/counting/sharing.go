@@ -1,0 +1,330 @@
+package counting
+
+import (
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/integer"
+)
+
+// Sharing is what a store keeps for a check with Share beside its bucket: see [State].
+type Sharing struct {
+	Division Division // of the check's key and rule
+	Client   Part     // of Share.Key in it
+	Users    Division // of the client; only with Share.User
+	User     Part     // of Share.User in it
+
+	// The records to be written back. They can be removed when they expire.
+	DivisionChanged, ClientChanged, UsersChanged, UserChanged bool
+
+	of           *store.Rule
+	numbers      *store.Share
+	now, tick    int64
+	parts        int64 // of the cost
+	share, split int64 // parts per window: of the client, and of its user
+	standing     store.Standing
+}
+
+// Every record expires two windows after it was written, or later if something is owed.
+
+// begin prepares the records to be read at now.
+func (h *Sharing) begin(c *store.Check, now, cost int64) {
+	h.of, h.numbers, h.now, h.parts = c.Rule, c.Share, now, cost*c.Rule.Integers.Parts
+	h.tick = integer.InTicks(now, h.window()/h.perWindow())
+	if h.Division.Expires <= now {
+		h.Division = Division{}
+	}
+	if h.Client.Expires <= now {
+		h.Client = Part{}
+	}
+	if h.Users.Expires <= now {
+		h.Users = Division{}
+	}
+	if h.User.Expires <= now {
+		h.User = Part{}
+	}
+}
+
+func (h *Sharing) window() int64    { return h.of.Window.Microseconds() }
+func (h *Sharing) perWindow() int64 { return h.of.Integers.Ticks }
+func (h *Sharing) whole() int64     { return h.of.Quota * h.of.Integers.Parts }
+
+// keeps returns how many units a request must leave in the bucket by its standing.
+func keeps(r *store.Rule, standing store.Standing) (units int64) {
+	switch standing {
+	case store.OfMinimum:
+		return 0
+	case store.OverShare:
+		return r.Guaranteed + (r.Whole-r.Guaranteed)/2
+	}
+	return r.Guaranteed
+}
+
+// judge finds the standing of a request that asks for a cost, and notes that it has asked. fits reports whether the bucket
+// holds the cost and so many units more.
+func (h *Sharing) judge(cost int64, fits func(more int64) bool) {
+	r, n := h.of, h.numbers
+	round, whole := h.tick/h.perWindow(), h.whole()
+	h.Division.roll(round, whole)
+	met, news := h.Division.meet(&h.Client, n.Weight, maxClients)
+	if news {
+		h.DivisionChanged, h.ClientChanged = true, true
+	}
+	h.Division.bound(whole)
+	h.share = 0
+	if met {
+		h.share = min(h.Division.Level*n.Weight, whole)
+		h.Client.drain(n, h.share, h.tick, h.perWindow())
+	}
+	holds := met && h.Client.holds(h.share, h.parts)
+	if holds && h.Division.Level > h.Division.base(whole) && !fits(r.Guaranteed+(r.Whole-r.Guaranteed)/4) {
+		h.Division.fall(whole)
+		h.DivisionChanged = true
+		h.share = min(h.Division.Level*n.Weight, whole)
+		holds = h.Client.holds(h.share, h.parts)
+	}
+	if met && !holds && h.Division.cap(&h.Client, n.Weight) {
+		h.DivisionChanged, h.ClientChanged = true, true
+	}
+	userOver := met && n.User != nil && h.judgeUser(round)
+	perWindow := h.perWindow()
+	switch {
+	case met && n.Maximum > 0 && (cost > n.Maximum || h.Client.Most+cost*perWindow > n.Maximum*perWindow):
+		h.standing = store.OverMaximum
+	case met && cost <= n.Minimum && h.Client.Least+cost*perWindow <= n.Minimum*perWindow:
+		h.standing = store.OfMinimum
+	case holds && !userOver:
+		h.standing = store.WithinShare
+	case holds && h.share-h.Client.Debt-h.parts >= h.share/2:
+		h.standing = store.UserOver
+	default:
+		h.standing = store.OverShare
+	}
+}
+
+// judgeUser is judge for a user of the client: it reports whether the user is over its equal part of the client's share.
+func (h *Sharing) judgeUser(round int64) (over bool) {
+	h.Users.roll(round, h.share)
+	met, news := h.Users.meet(&h.User, 1, maxUsers)
+	if news {
+		h.UsersChanged, h.UserChanged = true, true
+	}
+	h.Users.bound(h.share)
+	h.split = 0
+	if !met {
+		return true
+	}
+	h.split = min(h.Users.Level, h.share)
+	h.User.drain(&store.Share{}, h.split, h.tick, h.perWindow())
+	holds := h.User.holds(h.split, h.parts)
+	if holds && h.Users.Level > h.Users.base(h.share) && h.share-h.Client.Debt-h.parts < h.share/4 {
+		h.Users.fall(h.share)
+		h.UsersChanged = true
+		h.split = min(h.Users.Level, h.share)
+		holds = h.User.holds(h.split, h.parts)
+	}
+	if !holds && h.Users.cap(&h.User, 1) {
+		h.UsersChanged, h.UserChanged = true, true
+	}
+	return !holds
+}
+
+// commit charges what was judged.
+func (h *Sharing) commit(cost int64) {
+	n, met := h.numbers, h.share > 0
+	if met && n.Maximum > 0 {
+		h.Client.Most += cost * h.perWindow()
+		h.ClientChanged = true
+	}
+	if h.standing == store.OverShare {
+		h.Division.Over += h.parts
+		h.DivisionChanged = true
+		return
+	}
+	if h.standing == store.OfMinimum {
+		h.Client.Least += cost * h.perWindow()
+	}
+	h.Client.charge(h.share, h.parts)
+	h.ClientChanged = true
+	switch {
+	case n.User == nil || h.split == 0:
+	case h.standing == store.UserOver:
+		h.Users.Over += h.parts
+		h.UsersChanged = true
+	default:
+		h.User.charge(h.split, h.parts)
+		h.UserChanged = true
+	}
+}
+
+// chargeAnyway charges a cost that is spent already.
+func (h *Sharing) chargeAnyway(cost int64) {
+	n, perWindow := h.numbers, h.perWindow()
+	if !h.find() {
+		return
+	}
+	cost = min(cost, h.of.Integers.Most/h.of.Integers.Unit)
+	h.parts = cost * h.of.Integers.Parts
+	h.Client.charge(h.share, h.parts)
+	h.Client.Least = max(h.Client.Least, min(h.Client.Least+cost*perWindow, n.Minimum*perWindow))
+	h.Client.Most = max(h.Client.Most, min(h.Client.Most+cost*perWindow, 2*n.Maximum*perWindow))
+	h.ClientChanged = true
+	if h.User.Expires != 0 {
+		h.User.charge(h.split, h.parts)
+		h.UserChanged = true
+	}
+}
+
+// refund gives back a cost that was charged at a time, when the client had a standing.
+func (h *Sharing) refund(cost, at int64, standing store.Standing) {
+	n, perWindow := h.numbers, h.perWindow()
+	if !h.find() {
+		return
+	}
+	ticks := max(h.tick-integer.InTicks(at, h.window()/perWindow), 0)
+	since := min(ticks, perWindow)
+	if n.Maximum > 0 {
+		h.Client.Most -= min(max(cost*perWindow-n.Maximum*since, 0), h.Client.Most)
+		h.ClientChanged = true
+	}
+	if standing == store.OverShare {
+		return
+	}
+	if standing == store.OfMinimum {
+		h.Client.Least -= min(max(cost*perWindow-n.Minimum*since, 0), h.Client.Least)
+	}
+	h.Client.refund(h.share, h.parts, ticks, perWindow)
+	h.ClientChanged = true
+	if standing != store.UserOver && h.User.Expires != 0 {
+		h.User.refund(h.split, h.parts, ticks, perWindow)
+		h.UserChanged = true
+	}
+}
+
+// find drains what there is of the client and its user, and reports whether there is anything. Nobody asks.
+func (h *Sharing) find() bool {
+	if h.Division.Expires == 0 || h.Client.Expires == 0 {
+		return false
+	}
+	h.share = min(h.Division.Level*h.numbers.Weight, h.whole())
+	h.Client.drain(h.numbers, h.share, h.tick, h.perWindow())
+	if h.Users.Expires == 0 {
+		h.User = Part{}
+	}
+	if h.split = min(h.Users.Level, h.share); h.User.Expires != 0 {
+		h.User.drain(&store.Share{}, h.split, h.tick, h.perWindow())
+	}
+	return true
+}
+
+// end sets when the records that have changed expire.
+func (h *Sharing) end() {
+	expires := h.now + 2*h.window()
+	if h.DivisionChanged {
+		h.Division.Expires = expires
+	}
+	if h.ClientChanged {
+		h.Client.expire(h.now, h.share, h.window())
+	}
+	if h.UsersChanged {
+		h.Users.Expires = expires
+	}
+	if h.UserChanged {
+		h.User.expire(h.now, h.split, h.window())
+	}
+}
+
+// What Numbers of a [Reading] hold of a check with Share: in number 2 the parts that are the share per window, and in number 3 units or ticks
+// with the standing and whether the check fits.
+const (
+	sharePart = 2
+	tellPart  = 3
+
+	tellFits     = 1
+	tellStanding = 2
+	tellCount    = 16
+)
+
+// tell sets what a reading says of the share of a request that asks for a cost: of one that fits how many units are left of the share
+// before it is charged, of another one the ticks until it is within.
+func (h *Sharing) tell(cost int64, fits bool, n *[4]int64) {
+	share, count := h.share, int64(0)
+	user := h.numbers.User != nil && h.split > 0
+	switch {
+	case fits:
+		left := h.share - h.Client.Debt
+		if user {
+			left = min(left, h.split-h.User.Debt)
+		}
+		if h.standing != store.OverShare {
+			count = max(left, 0) / h.of.Integers.Parts
+		}
+		if h.standing == store.OfMinimum {
+			count = max(count, h.numbers.Minimum-integer.CeilDiv(h.Client.Least, h.perWindow()))
+		}
+	case h.standing == store.OverMaximum:
+		if most := h.numbers.Maximum; cost <= most {
+			count = integer.CeilDiv(h.Client.Most+(cost-most)*h.perWindow(), most)
+		}
+	case h.standing == store.OverShare && h.share > 0:
+		count = h.Client.until(h.share, h.parts, h.perWindow())
+		if user {
+			count = max(count, h.User.until(h.split, h.parts, h.perWindow()))
+		}
+	}
+	if user && !h.User.holds(h.split, h.parts) {
+		share = h.split
+	}
+	n[sharePart], n[tellPart] = share, count*tellCount+int64(h.standing)*tellStanding
+	if fits {
+		n[tellPart] += tellFits
+	}
+}
+
+// answerShare sets what the answer of a check with Share says otherwise than that of another one.
+func (reading *Reading) answerShare(r *store.Rule, cost int64, result *store.Result) {
+	n := &reading.Numbers
+	count := n[tellPart] / tellCount
+	standing := store.Standing(n[tellPart] % tellCount / tellStanding)
+	if result.Standing, result.Share = standing, n[sharePart]/r.Integers.Parts; standing == store.Undivided {
+		return
+	}
+	result.Allowed = reading.Charged || n[tellPart]%2 == tellFits
+	room := debtRemaining(r, n)
+	if n[1] == beyond {
+		room = 0
+	}
+	within := int64(0)
+	if result.Allowed {
+		if reading.Charged {
+			count -= cost
+		}
+		within = min(count, room-keeps(r, standing))
+	}
+	result.Remaining = max(room-keeps(r, store.OverShare), within, 0)
+	if result.Allowed || cost > r.Burst {
+		return
+	}
+	wait := func(more int64) int64 {
+		if cost+more > r.Burst {
+			return integer.Max
+		}
+		return debtWait(r, cost+more, n)
+	}
+	after, tick := int64(0), r.Window.Microseconds()/r.Integers.Ticks
+	switch standing {
+	case store.OverMaximum:
+		if after = count * tick; count > 0 {
+			after = max(after, wait(r.Guaranteed))
+		}
+	case store.OverShare:
+		after = wait(keeps(r, standing))
+		if result.Share > 0 || count > 0 {
+			after = min(after, max(count*tick, wait(r.Guaranteed)))
+		}
+	default:
+		after = wait(keeps(r, standing))
+	}
+	if after >= integer.Max {
+		after = 0
+	}
+	result.RetryAfter = micros(after)
+}
