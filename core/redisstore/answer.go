@@ -227,6 +227,9 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 		numbers = a.After(j.Op, rule.Algorithm)
 	}
 	reading := readingOf(numbers, rule)
+	if check.Share != nil {
+		a.Shared(check, &reading)
+	}
 	reading.At, reading.Charged, reading.Blocked = j.at, charged, blocked
 	if j.logLengths != nil && counting.IsLog(rule.Algorithm) {
 		j.logLengths.note(rule, reading.Numbers[0])
@@ -238,8 +241,12 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 		result.Repeated = result.Allowed // false if a block is in force
 		return
 	case j.Op > peek: // there is no question whether it fits
+		standing := result.Standing
 		reading.Tell(check)
 		reading.Answer(rule, 0, result)
+		if j.Op == refund {
+			result.Standing = standing
+		}
 		if j.Op == charge && !result.Unknown {
 			result.Forgiven = a.Forgiven(check)
 		}

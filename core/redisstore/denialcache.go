@@ -91,7 +91,7 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 		return lookup{}, false
 	}
 	special := isSpecial(checks)
-	if special && anyOnce(checks) {
+	if special && (anyOnce(checks) || anyShared(checks)) {
 		return lookup{}, false // it may have been charged already, which only Redis knows
 	}
 	now := monotonic()
@@ -135,10 +135,10 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 }
 
 // isSpecial reports whether there are rules of their own for caching the checks, which most requests
-// need not look at: anyOnce or anyPenalized.
+// need not look at: anyOnce, anyPenalized or anyShared.
 func isSpecial(checks []store.Check) bool {
 	for i := range checks {
-		if checks[i].Once != nil || checks[i].Rule.Penalized() {
+		if checks[i].Once != nil || checks[i].Rule.Penalized() || checks[i].Share != nil {
 			return true
 		}
 	}
@@ -152,6 +152,11 @@ func isBlocked(results []store.Result) bool {
 
 func anyOnce(checks []store.Check) bool {
 	return slices.ContainsFunc(checks, func(c store.Check) bool { return c.Once != nil })
+}
+
+// anyShared reports whether clients divide a limit of the checks. What one of them is denied can be within its share a moment later.
+func anyShared(checks []store.Check) bool {
+	return slices.ContainsFunc(checks, func(c store.Check) bool { return c.Share != nil })
 }
 
 // afterTime returns a result as it is some time later, if nobody charges the bucket in

@@ -86,6 +86,13 @@ func (s *Store) jobsWith(js []*job, op operation, slot int, checks []store.Check
 		} else {
 			j.add(i, &checks[i], charged)
 		}
+		if checks[i].Share != nil && op <= reset {
+			var of *store.Result
+			if ofCharges {
+				of = &results[i]
+			}
+			j.addShare(&checks[i], of)
+		}
 	}
 	return js
 }

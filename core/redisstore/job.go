@@ -146,6 +146,12 @@ func (j *job) add(index int, check *store.Check, charged int64) {
 	}
 }
 
+// addShare adds the share of a check, after the check. charged is the result of the charge that is refunded.
+func (j *job) addShare(check *store.Check, charged *store.Result) {
+	j.AddShare(check, charged)
+	j.mergeable = false // of equal jobs some can be within the share
+}
+
 // countEntries adds the entries of a log that the script has to read.
 func (j *job) countEntries(rule *store.Rule) {
 	if j.logLengths != nil && counting.IsLog(rule.Algorithm) {

@@ -68,6 +68,7 @@ var layoutCases = []layoutCase{
 		store.Numbers{Algorithm: store.TokenBucket, Quota: 1_000_003, Window: 30 * 24 * time.Hour, Burst: 30_000_000}),
 	spending("token-bucket-queue", "a token bucket in which requests wait up to 20 minutes", 2,
 		store.Numbers{Algorithm: store.TokenBucket, Quota: 10, Window: time.Hour, Burst: 5, Wait: 20 * time.Minute}),
+	{"divided", "a token bucket of 100 a minute that two clients divide, one of them with two users", divide},
 	spending("fixed-window", "a fixed window of 10 per hour", 2,
 		store.Numbers{Algorithm: store.FixedWindow, Quota: 10, Window: time.Hour}),
 	spending("fixed-window-wide", "a fixed window whose counts take 7 bytes", 1_000_000_000,
@@ -311,4 +312,30 @@ var layoutCases = []layoutCase{
 			}
 		}
 	}},
+}
+
+// divide has two clients divide a limit: one is over its share, has a minimum and a maximum, and users.
+func divide(l *layout) {
+	rule := layoutRule("divided", store.Numbers{Algorithm: store.TokenBucket, Quota: 100, Window: time.Minute, Divided: true, Guaranteed: 20})
+	of := func(cost int64, share store.Share) store.Check {
+		c := units(cost, rule)
+		c.Share = &share
+		return c
+	}
+	busy := store.Share{Key: []byte("tenant:busy"), User: []byte("user:1"), Weight: 2, Minimum: 10, Maximum: 90}
+	quiet := store.Share{Key: []byte("tenant:quiet"), Weight: 1}
+	l.take(of(8, busy))
+	l.take(of(30, busy))
+	l.take(of(5, quiet))
+	busy.User = []byte("user:2")
+	charged := l.take(of(20, busy))
+	l.take(of(40, busy))
+	l.wait(20 * time.Second)
+	l.peek(of(1, quiet))
+	l.refund(charged)
+	l.charge(of(50, busy))
+	l.take(of(60, busy))
+	l.wait(time.Minute)
+	l.take(of(10, quiet))
+	l.take(of(10, busy))
 }

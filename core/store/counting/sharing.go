@@ -28,6 +28,7 @@ type Sharing struct {
 // begin prepares the records to be read at now.
 func (h *Sharing) begin(c *store.Check, now, cost int64) {
 	h.of, h.numbers, h.now, h.parts = c.Rule, c.Share, now, cost*c.Rule.Integers.Parts
+	h.share, h.split, h.standing = 0, 0, store.Undivided
 	h.tick = integer.InTicks(now, h.window()/h.perWindow())
 	if h.Division.Expires <= now {
 		h.Division = Division{}
@@ -43,12 +44,29 @@ func (h *Sharing) begin(c *store.Check, now, cost int64) {
 	}
 }
 
+func (h *Sharing) unchanged() {
+	if h != nil {
+		h.DivisionChanged, h.ClientChanged, h.UsersChanged, h.UserChanged = false, false, false, false
+	}
+}
+
 func (h *Sharing) window() int64    { return h.of.Window.Microseconds() }
 func (h *Sharing) perWindow() int64 { return h.of.Integers.Ticks }
 func (h *Sharing) whole() int64     { return h.of.Quota * h.of.Integers.Parts }
 
-// keeps returns how many units a request must leave in the bucket by its standing.
-func keeps(r *store.Rule, standing store.Standing) (units int64) {
+// AlarmAt returns how many units there are in a bucket when requests within their shares have used half of the reserve.
+func AlarmAt(r *store.Rule) (units int64) { return r.Guaranteed + (r.Whole-r.Guaranteed)/4 }
+
+// PartsOwed returns the parts of a cost that is charged whether it fits or not: no more than can be owed.
+func PartsOwed(r *store.Rule, cost int64) int64 { return min(cost, maxOwed*r.Quota) * r.Integers.Parts }
+
+// SetShare sets what a server that counts as this package does tells of a share.
+func (reading *Reading) SetShare(share, told int64) {
+	reading.Numbers[sharePart], reading.Numbers[tellPart] = share, told
+}
+
+// KeptFrom returns how many units a request of a standing must leave in the bucket.
+func KeptFrom(r *store.Rule, standing store.Standing) (units int64) {
 	switch standing {
 	case store.OfMinimum:
 		return 0
@@ -75,7 +93,7 @@ func (h *Sharing) judge(cost int64, fits func(more int64) bool) {
 		h.Client.drain(n, h.share, h.tick, h.perWindow())
 	}
 	holds := met && h.Client.holds(h.share, h.parts)
-	if holds && h.Division.Level > h.Division.base(whole) && !fits(r.Guaranteed+(r.Whole-r.Guaranteed)/4) {
+	if holds && h.Division.Level > h.Division.base(whole) && !fits(AlarmAt(r)) {
 		h.Division.fall(whole)
 		h.DivisionChanged = true
 		h.share = min(h.Division.Level*n.Weight, whole)
@@ -161,11 +179,10 @@ func (h *Sharing) chargeAnyway(cost int64) {
 	if !h.find() {
 		return
 	}
-	cost = min(cost, h.of.Integers.Most/h.of.Integers.Unit)
-	h.parts = cost * h.of.Integers.Parts
+	h.parts = PartsOwed(h.of, cost)
 	h.Client.charge(h.share, h.parts)
-	h.Client.Least = max(h.Client.Least, min(h.Client.Least+cost*perWindow, n.Minimum*perWindow))
-	h.Client.Most = max(h.Client.Most, min(h.Client.Most+cost*perWindow, 2*n.Maximum*perWindow))
+	h.Client.Least = max(h.Client.Least, min(h.Client.Least+min(cost, n.Minimum)*perWindow, n.Minimum*perWindow))
+	h.Client.Most = max(h.Client.Most, min(h.Client.Most+min(cost, n.Maximum)*perWindow, 2*n.Maximum*perWindow))
 	h.ClientChanged = true
 	if h.User.Expires != 0 {
 		h.User.charge(h.split, h.parts)
@@ -176,15 +193,13 @@ func (h *Sharing) chargeAnyway(cost int64) {
 // refund gives back a cost that was charged at a time, when the client had a standing.
 func (h *Sharing) refund(cost, at int64, standing store.Standing) {
 	n, perWindow := h.numbers, h.perWindow()
-	if !h.find() {
+	if !h.find() || standing == store.Undivided {
 		return
 	}
 	ticks := max(h.tick-integer.InTicks(at, h.window()/perWindow), 0)
 	since := min(ticks, perWindow)
-	if n.Maximum > 0 {
-		h.Client.Most -= min(max(cost*perWindow-n.Maximum*since, 0), h.Client.Most)
-		h.ClientChanged = true
-	}
+	h.ClientChanged = true
+	h.Client.Most -= min(max(cost*perWindow-n.Maximum*since, 0), h.Client.Most)
 	if standing == store.OverShare {
 		return
 	}
@@ -192,7 +207,6 @@ func (h *Sharing) refund(cost, at int64, standing store.Standing) {
 		h.Client.Least -= min(max(cost*perWindow-n.Minimum*since, 0), h.Client.Least)
 	}
 	h.Client.refund(h.share, h.parts, ticks, perWindow)
-	h.ClientChanged = true
 	if standing != store.UserOver && h.User.Expires != 0 {
 		h.User.refund(h.split, h.parts, ticks, perWindow)
 		h.UserChanged = true
@@ -201,7 +215,7 @@ func (h *Sharing) refund(cost, at int64, standing store.Standing) {
 
 // find drains what there is of the client and its user, and reports whether there is anything. Nobody asks.
 func (h *Sharing) find() bool {
-	if h.Division.Expires == 0 || h.Client.Expires == 0 {
+	if h.share, h.split = 0, 0; h.Division.Expires == 0 || h.Client.Expires == 0 {
 		return false
 	}
 	h.share = min(h.Division.Level*h.numbers.Weight, h.whole())
@@ -297,9 +311,9 @@ func (reading *Reading) answerShare(r *store.Rule, cost int64, result *store.Res
 		if reading.Charged {
 			count -= cost
 		}
-		within = min(count, room-keeps(r, standing))
+		within = min(count, room-KeptFrom(r, standing))
 	}
-	result.Remaining = max(room-keeps(r, store.OverShare), within, 0)
+	result.Remaining = max(room-KeptFrom(r, store.OverShare), within, 0)
 	if result.Allowed || cost > r.Burst {
 		return
 	}
@@ -316,12 +330,12 @@ func (reading *Reading) answerShare(r *store.Rule, cost int64, result *store.Res
 			after = max(after, wait(r.Guaranteed))
 		}
 	case store.OverShare:
-		after = wait(keeps(r, standing))
+		after = wait(KeptFrom(r, standing))
 		if result.Share > 0 || count > 0 {
 			after = min(after, max(count*tick, wait(r.Guaranteed)))
 		}
 	default:
-		after = wait(keeps(r, standing))
+		after = wait(KeptFrom(r, standing))
 	}
 	if after >= integer.Max {
 		after = 0

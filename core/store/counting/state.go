@@ -86,6 +86,9 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 		granted = false
 	}
 	if !take {
+		for i := range states {
+			states[i].Sharing.unchanged() // nobody has asked
+		}
 		return
 	}
 	granted = granted && !unknown // even in shadow mode: the call is made again
@@ -194,7 +197,7 @@ func (s *State) judgeShare(c *store.Check, now int64) {
 		return
 	}
 	h.judge(cost, func(more int64) bool { return s.reading.fits(c.Rule, cost+more) })
-	s.fits = h.standing != store.OverMaximum && s.reading.fits(c.Rule, cost+keeps(c.Rule, h.standing))
+	s.fits = h.standing != store.OverMaximum && s.reading.fits(c.Rule, cost+KeptFrom(c.Rule, h.standing))
 	h.tell(cost, s.fits, n)
 }
 
@@ -280,8 +283,9 @@ func Refund(now int64, checks []store.Check, states []State, results []store.Res
 		}
 		standing := r.Standing
 		if c.Share != nil && s.Sharing != nil {
-			s.Sharing.begin(c, now, c.Cost)
-			s.Sharing.refund(c.Cost, r.At, standing)
+			cost := min(c.Cost, c.Rule.Burst) // more can't have been charged
+			s.Sharing.begin(c, now, cost)
+			s.Sharing.refund(cost, r.At, standing)
 			s.Sharing.end()
 		}
 		if s.Bucket.isForeign(c.Rule, now) {
@@ -384,9 +388,7 @@ func UnblockKeys(checks []store.Check, states []State) {
 func (s *State) unchanged() {
 	s.BucketChanged, s.ManualChanged, s.PenaltyChanged, s.MarkChanged = false, false, false, false
 	s.exceeds, s.passedOver = false, false
-	if h := s.Sharing; h != nil {
-		h.DivisionChanged, h.ClientChanged, h.UsersChanged, h.UserChanged = false, false, false, false
-	}
+	s.Sharing.unchanged()
 }
 
 func (s *State) open(c *store.Check, now int64) {

@@ -47,7 +47,11 @@ func tellsCharged(op Op, algorithm store.Algorithm) bool {
 
 // Forgiven returns how many units of a charge's cost were not charged, rounded up.
 func (a Answer) Forgiven(check *store.Check) int64 {
-	charged := a.Number(Numbers(check.Rule.Algorithm))
+	n := Numbers(check.Rule.Algorithm)
+	if check.Share != nil {
+		n += shareNumbers
+	}
+	charged := a.Number(n)
 	if check.Rule.Algorithm == store.TokenBucket {
 		charged /= check.Rule.Integers.Unit
 	}
@@ -101,6 +105,9 @@ func (g *Group) Cut(left string, i int, checks []store.Check) (a Answer, rest st
 		algorithm = checks[i].Rule.Algorithm
 	}
 	n := answerLength(g.Op, algorithm)
+	if i >= 0 && g.hasShare(&checks[i]) {
+		n += 7 * shareNumbers
+	}
 	return Answer(left[:n]), left[n:]
 }
 

@@ -28,6 +28,9 @@ type Group struct {
 	tags   [][]byte // client keys, until Seal
 	marks  []mark   // until Seal
 
+	shared   []byte         // what is said of shares
+	dividers []*store.Check // that have them, until Seal
+
 	choices uint8 // how many choices have been added
 }
 
@@ -56,7 +59,8 @@ func (g *Group) Begin(op Op) {
 func (g *Group) Forget() {
 	clear(g.tags)
 	clear(g.marks)
-	g.tags, g.marks = g.tags[:0], g.marks[:0]
+	clear(g.dividers)
+	g.tags, g.marks, g.dividers, g.shared = g.tags[:0], g.marks[:0], g.dividers[:0], g.shared[:0]
 }
 
 // Add adds check number index of the request, after its mark if it has one. In a refund or
@@ -147,6 +151,7 @@ func (g *Group) Seal(prefix string) {
 		g.data = AppendKey(g.data, prefix, tag)
 		g.ends = append(g.ends, len(g.data))
 	}
+	g.sealShares(prefix)
 	g.Forget()
 }
 

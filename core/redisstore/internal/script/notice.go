@@ -34,6 +34,7 @@ func (g *Group) endAsk(prefix string) {
 	if CanPublish(prefix) {
 		length = byte(len(prefix))
 	}
+	g.endShares()
 	g.endPlain()
 	g.data = append(g.data, g.Notice, length)
 	g.asked = len(g.data)

@@ -49,10 +49,14 @@ local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
 local farthest                    -- when a record can expire at most that is written now
 local penalties                   -- whether the group has penalties
+local divides                     -- whether the group has checks with shares
 local plain                       -- whether the group is a plain take: see plain
 local planned, plan, layout, length
 local guarded                     -- the limit that the penalty guards
 local barred                      -- until when the check's key is blocked by hand, or nil
+local rollShare, meetShare, boundShare, drainShare, holdsShare, untilShare, chargeShare, refundShare,
+  capShare, judgeUserShare        -- functions of share
+local shared, shareTerms          -- the last ask with shares, and what it says of them: see share
 local bars                        -- for each check of the group that is: see RETURN; or nil
 
 local answers                     -- to the groups so far, if the call has several keys
@@ -72,6 +76,8 @@ repeat
     if penalties then operation = operation - 128 end
     plain = operation > 63
     if plain then operation = operation - 64 end
+    divides = operation > 31
+    if divides then operation = operation - 32 end
   end
   local start = orderAt + 2
   local grant = times             -- how many of the equal requests the checks so far grant
@@ -82,6 +88,11 @@ repeat
   local picked, lowest            -- by the number of a choice: see choice; nil without any
   bars = nil
   local missed                    -- whether the key has a denial that may be repeated: see notice
+
+  local shares, shareKeys         -- by limit and key: see share
+  if divides then
+    --> share.plan
+  end
 
   local done
   if plain then
@@ -97,6 +108,7 @@ repeat
   if penalties then blocks, exceeded = {}, {} end
   local pass = done and 3 or (penalties or times > 1 and total > 1) and 1 or 2
   while pass < 3 do
+    if failure then break end
     local most = grant
     local askAt = 5               -- where the next check begins in ask
     orderAt = start
@@ -156,6 +168,7 @@ repeat
         -- ends: when the record expires, or 0 if nothing is used any more.
         local fits = times
         local a, b, ends
+        local client              -- that has a share of the check, if it has one: see share
         local added               -- what a charge has added
         local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
@@ -223,6 +236,12 @@ repeat
   end
 
   --> grant.group
+  if shares then
+    orderAt = orderAt + 2 * shareKeys
+    if not failure then
+      --> share.commit
+    end
+  end
   if bars and not failure then
     --> manual.answer
   end

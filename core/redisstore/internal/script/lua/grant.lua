@@ -14,6 +14,9 @@
 if spared then
   --> convert.spared
 end
+if client and algorithm == TOKENBUCKET then
+  --> share.answer
+end
 if operation == CHARGE and algorithm ~= PENALTY and algorithm ~= MANUAL then
   answer = answer .. pack('<I7', not spared and added or 0)
 end
@@ -55,6 +58,8 @@ end
 if operation == RESET and state then ends = 0 end
 if operation == REFUND and state and expires == 0 and head == HOLD then ends = 0 end -- else it counts if the clock is set back
 if foreign then ends, dirty = nil, true end
+
+if client then client.charged = fits > 0 and fits ~= 2 and not bar end
 
 -- The record as it will be if the group is granted.
 if pass == 2 and (grant > 0 or penalties) then

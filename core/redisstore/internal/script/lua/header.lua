@@ -22,7 +22,7 @@
 --          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew, 7 restore;
 --                       plus 128 for a take or peek with penalties; plus 64 for a plain take: of
 --                       several token buckets of one key, each enforced, with a cost, and neither
---                       with a mark nor of the lower class
+--                       with a mark nor of the lower class; plus 32 for checks with shares
 --          checks       (1) how many, marks and penalties included
 --          keys         (1) how many, and then per key, keys of marks first:
 --          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
@@ -68,6 +68,12 @@
 --          A block by hand is a check with no more than how long it lasts in the place of per, 0 for none. A
 --          charge sets it, and a reset forgets it.
 --          At its end, once:
+--          shares       only after "plus 32", for each check with a share: limit (7), key (1) its number in the group, keys (1)
+--                       2, or 4 if users divide the client's share; then the numbers: microseconds of a tick, ticks of a
+--                       window, parts of the quota, parts of the cost, units of the cost, weight, minimum, maximum, the
+--                       debt that the bucket must have room for beside that of a request within its share, of one
+--                       over its share, and before the level falls, parts of a unit, and in a refund when the
+--                       cost was charged and the standing. Behind all of them (2) their length
 --          layout       (1) its length, then the bytes, only of a plain take: the format of struct of a
 --                       value that holds just the records of its checks
 --          age          (1) in a take of a caller that repeats denials, else 0: n if it does so for up
@@ -79,7 +85,7 @@
 --          clock        (1) 0: the server's; 1: the number that follows, microseconds since the epoch
 --          per group    (1) the index in ARGV of what it asks, (1) how many equal requests ask it,
 --                       each by itself, up to 126, or 1 with a sliding log, mark or penalty; then
---                       per key (2, big-endian) its index in KEYS
+--                       per key, and per key of a share behind them (2, big-endian) its index in KEYS
 --
 -- RETURN   now          (7) microseconds since the epoch
 --          per check    (1) how many of the equal requests the check has room for, by itself, or 2
@@ -91,6 +97,8 @@
 --                       block ends, 0 if there is none. In a charge another one follows: what it has
 --                       added; token bucket: debt. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
+--          A check with a share has two more behind its numbers: the parts that are the share, and what
+--          Sharing.tell in core/store/counting/sharing.go says.
 --          A penalty's answer is also that of a block by hand, which means nothing.
 --          A take or peek with checks of keys that are blocked by hand has before that: (1) 127, (1) how many
 --          checks, and for each (2) where its answer begins and (7) the microseconds until its block ends.
@@ -102,6 +110,10 @@
 -- VALUE    version      (1) 2
 --          records      by ascending limit, of one limit a block by hand first: head, (7) when it expires, in microseconds since the
 --                       epoch, and state
+--
+--          The keys of shares hold no records, but behind the version (1) 177 and a division: (7 each) when it expires, round,
+--          level, active, before, capped, over and clients; or (1) 176 and a part: (7 each) when it expires, at, debt, least,
+--          most and round, (1) capped: Division and Part in core/store/counting/share.go.
 -- HEAD     limit        (7) its id, a hash of 52 bits of its name; of a penalty 2^52 more
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
 --          sizes        (1) the length of unit × 16, plus the width

@@ -58,8 +58,15 @@ end
 a, b = whole, x
 -- If the clock was set back, this may be too large to be exact, but it is never too small.
 local debt = whole * per + x
+local room = capacity
+client = shares and shares[sub(head, 1, 7) .. string.char(key)]
+if client and operation > PEEK then
+  --> share.change
+elseif client and cost > 0 and cost <= capacity then
+  --> share.judge
+end
 if operation <= PEEK and cost > 0 then
-  if debt + cost > capacity then
+  if debt + cost > room then
     fits = 0
   else
     if times > 1 then fits = math.min(times, math.floor((capacity - debt) / cost)) end

@@ -20,7 +20,7 @@
 --          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew, 7 restore;
 --                       plus 128 for a take or peek with penalties; plus 64 for a plain take: of
 --                       several token buckets of one key, each enforced, with a cost, and neither
---                       with a mark nor of the lower class
+--                       with a mark nor of the lower class; plus 32 for checks with shares
 --          checks       (1) how many, marks and penalties included
 --          keys         (1) how many, and then per key, keys of marks first:
 --          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
@@ -66,6 +66,12 @@
 --          A block by hand is a check with no more than how long it lasts in the place of per, 0 for none. A
 --          charge sets it, and a reset forgets it.
 --          At its end, once:
+--          shares       only after "plus 32", for each check with a share: limit (7), key (1) its number in the group, keys (1)
+--                       2, or 4 if users divide the client's share; then the numbers: microseconds of a tick, ticks of a
+--                       window, parts of the quota, parts of the cost, units of the cost, weight, minimum, maximum, the
+--                       debt that the bucket must have room for beside that of a request within its share, of one
+--                       over its share, and before the level falls, parts of a unit, and in a refund when the
+--                       cost was charged and the standing. Behind all of them (2) their length
 --          layout       (1) its length, then the bytes, only of a plain take: the format of struct of a
 --                       value that holds just the records of its checks
 --          age          (1) in a take of a caller that repeats denials, else 0: n if it does so for up
@@ -77,7 +83,7 @@
 --          clock        (1) 0: the server's; 1: the number that follows, microseconds since the epoch
 --          per group    (1) the index in ARGV of what it asks, (1) how many equal requests ask it,
 --                       each by itself, up to 126, or 1 with a sliding log, mark or penalty; then
---                       per key (2, big-endian) its index in KEYS
+--                       per key, and per key of a share behind them (2, big-endian) its index in KEYS
 --
 -- RETURN   now          (7) microseconds since the epoch
 --          per check    (1) how many of the equal requests the check has room for, by itself, or 2
@@ -89,6 +95,8 @@
 --                       block ends, 0 if there is none. In a charge another one follows: what it has
 --                       added; token bucket: debt. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
+--          A check with a share has two more behind its numbers: the parts that are the share, and what
+--          Sharing.tell in core/store/counting/sharing.go says.
 --          A penalty's answer is also that of a block by hand, which means nothing.
 --          A take or peek with checks of keys that are blocked by hand has before that: (1) 127, (1) how many
 --          checks, and for each (2) where its answer begins and (7) the microseconds until its block ends.
@@ -100,6 +108,10 @@
 -- VALUE    version      (1) 2
 --          records      by ascending limit, of one limit a block by hand first: head, (7) when it expires, in microseconds since the
 --                       epoch, and state
+--
+--          The keys of shares hold no records, but behind the version (1) 177 and a division: (7 each) when it expires, round,
+--          level, active, before, capped, over and clients; or (1) 176 and a part: (7 each) when it expires, at, debt, least,
+--          most and round, (1) capped: Division and Part in core/store/counting/share.go.
 -- HEAD     limit        (7) its id, a hash of 52 bits of its name; of a penalty 2^52 more
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
 --          sizes        (1) the length of unit × 16, plus the width
@@ -187,10 +199,14 @@ local history                     -- of this server, once a ledger has asked
 local reads, writes               -- the formats of a record and its state
 local farthest                    -- when a record can expire at most that is written now
 local penalties                   -- whether the group has penalties
+local divides                     -- whether the group has checks with shares
 local plain                       -- whether the group is a plain take: see plain
 local planned, plan, layout, length
 local guarded                     -- the limit that the penalty guards
 local barred                      -- until when the check's key is blocked by hand, or nil
+local rollShare, meetShare, boundShare, drainShare, holdsShare, untilShare, chargeShare, refundShare,
+  capShare, judgeUserShare        -- functions of share
+local shared, shareTerms          -- the last ask with shares, and what it says of them: see share
 local bars                        -- for each check of the group that is: see RETURN; or nil
 
 local answers                     -- to the groups so far, if the call has several keys
@@ -210,6 +226,8 @@ repeat
     if penalties then operation = operation - 128 end
     plain = operation > 63
     if plain then operation = operation - 64 end
+    divides = operation > 31
+    if divides then operation = operation - 32 end
   end
   local start = orderAt + 2
   local grant = times             -- how many of the equal requests the checks so far grant
@@ -220,6 +238,115 @@ repeat
   local picked, lowest            -- by the number of a choice: see choice; nil without any
   bars = nil
   local missed                    -- whether the key has a denial that may be repeated: see notice
+
+  local shares, shareKeys         -- by limit and key: see share
+  if divides then
+    --> share.plan
+    if not rollShare then
+      --> share.functions
+      local floor, min, max = math.floor, math.min, math.max
+      rollShare = function(d, round, whole)
+        if d[2] == round then return end
+        if d[2] + 1 == round then
+          d[5] = d[4]
+          if d[6] > 0 then d[3] = d[3] + floor((d[7] - floor(whole / 64)) / d[6]) end
+        else                            -- nobody asked for a whole round, or the clock was set back
+          d[5], d[3] = 0, whole
+        end
+        d[2], d[4], d[6], d[7], d[8] = round, 0, 0, 0, 0
+      end
+      meetShare = function(d, p, weight, bound)
+        if p[1] ~= 0 and p[6] == d[2] then return true, false end
+        if p[1] == 0 and d[8] >= bound then return false, false end
+        p[6], p[7], d[4], d[8] = d[2], 0, d[4] + weight, d[8] + 1
+        return true, true
+      end
+      -- It keeps the level between the base, which it returns, and the whole.
+      boundShare = function(d, whole)
+        local base = max(floor((whole - floor(whole / 64)) / max(d[4], d[5], 1)), 1)
+        d[3] = max(min(max(d[3], base), whole), 1)
+        return base
+      end
+      drainShare = function(p, parts, terms, sinceEpoch)
+        local passed, window = sinceEpoch - p[2], terms[4]
+        p[2] = sinceEpoch
+        if passed <= 0 then return end  -- or the clock was set back
+        if p[3] > 0 then
+          local windows = floor(passed / window)
+          p[3] = windows > 64 and 0 or max(p[3] - windows * parts - floor(passed % window * parts / window), 0)
+        end
+        passed = min(passed, 2 * window)
+        p[4], p[5] = max(p[4] - terms[9] * passed, 0), max(p[5] - terms[10] * passed, 0)
+      end
+      holdsShare = function(p, parts, asks) return p[3] + asks <= parts or p[3] == 0 and asks <= 64 * parts end
+      untilShare = function(p, parts, asks, window)
+        local more = p[3] - max(parts - asks, 0)
+        return more > 0 and floor(more / parts) * window + math.ceil(more % parts * window / parts) or 0
+      end
+      chargeShare = function(p, parts, asks) p[3] = max(p[3], min(p[3] + asks, 64 * parts)) end
+      refundShare = function(p, parts, asks, passed, window)
+        if passed < 64 * window then
+          local back = asks - floor(passed / window) * parts - floor(passed % window * parts / window)
+          p[3] = p[3] - min(max(back, 0), p[3])
+        end
+      end
+      capShare = function(d, p, weight)
+        if p[7] ~= 0 then return false end
+        p[7], d[6] = 1, d[6] + weight
+        return true
+      end
+      -- It returns the user's part of the client's parts, and whether the user is over it.
+      judgeUserShare = function(client, parts, asks, round, sinceEpoch)
+        local d, p, changed = client[3], client[4], client.changed
+        rollShare(d, round, parts)
+        local met, news = meetShare(d, p, 1, 10000)
+        local base = boundShare(d, parts)
+        if news then changed[3], changed[4] = true, true end
+        if not met then return 0, true end
+        local part = min(d[3], parts)
+        drainShare(p, part, client.terms, sinceEpoch)
+        local holds = holdsShare(p, part, asks)
+        if holds and d[3] > base and parts - client[2][3] - asks < floor(parts / 4) then
+          d[3], d[7], changed[3] = base, 0, true
+          part = min(base, parts)
+          holds = holdsShare(p, part, asks)
+        end
+        if not holds and capShare(d, p, 1) then changed[3], changed[4] = true, true end
+        return part, not holds
+      end
+    end
+    if ask ~= shared then
+      shared, shareTerms = ask, {}
+      local size = unpack('<I2', ask, #ask - 3)
+      local at = #ask - 3 - size
+      while at <= #ask - 4 do
+        local terms = {unpack('<c8Bdddddddddddddd', ask, at)}
+        shareTerms[#shareTerms + 1], at = terms, terms[17]
+      end
+    end
+    shares, shareKeys = {}, 0
+    local keyAt = start + 2 * keys
+    for i = 1, #shareTerms do
+      local terms = shareTerms[i]
+      local client = {terms = terms, keys = {}, changed = {}, mine = 0, part = 0, standing = 0, tells = 0, told = 0}
+      for n = 1, terms[2] do
+        local h, l = byte(order, keyAt, keyAt + 1)
+        local number = h * 256 + l
+        local record = values[number] or ''
+        client.keys[n], keyAt = number, keyAt + 2
+        if record ~= '' and (byte(record) ~= 2 or byte(record, 2) ~= 177 - (n + 1) % 2) then failure = 'WEBLIMIT value of an unknown version' end
+        if failure or record == '' or unpack('<I7', record, 3) <= now then
+          client[n] = {0, 0, 0, 0, 0, 0, 0, 0}
+        elseif n % 2 == 1 then
+          client[n] = {unpack('<I7I7I7I7I7I7I7I7', record, 3)}
+        else
+          client[n] = {unpack('<I7I7I7I7I7I7B', record, 3)}
+        end
+      end
+      shareKeys = shareKeys + terms[2]
+      shares[terms[1]] = client
+    end
+  end
 
   local done
   if plain then
@@ -283,6 +410,7 @@ repeat
   if penalties then blocks, exceeded = {}, {} end
   local pass = done and 3 or (penalties or times > 1 and total > 1) and 1 or 2
   while pass < 3 do
+    if failure then break end
     local most = grant
     local askAt = 5               -- where the next check begins in ask
     orderAt = start
@@ -756,6 +884,7 @@ repeat
         -- ends: when the record expires, or 0 if nothing is used any more.
         local fits = times
         local a, b, ends
+        local client              -- that has a share of the check, if it has one: see share
         local added               -- what a charge has added
         local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
@@ -780,8 +909,102 @@ repeat
           a, b = whole, x
           -- If the clock was set back, this may be too large to be exact, but it is never too small.
           local debt = whole * per + x
+          local room = capacity
+          client = shares and shares[sub(head, 1, 7) .. string.char(key)]
+          if client and operation > PEEK then
+            --> share.change
+            local terms, d, p = client.terms, client[1], client[2]
+            local window, takes, units = terms[4], terms[6], terms[7]
+            local user = terms[2] == 4 and client[4]
+            if operation == RESET then
+              client[2], client.changed[2] = {}, true
+              if user then client[4], client.changed[4] = {}, true end
+            elseif d[1] > 0 and p[1] > 0 then
+              local floor, min, max = math.floor, math.min, math.max
+              local sinceEpoch = floor(now / terms[3])
+              local mine, part = min(d[3] * terms[8], terms[5]), 0
+              drainShare(p, mine, terms, sinceEpoch)
+              if user then part = client[3][1] > 0 and min(client[3][3], mine) or 0 end
+              if user and (user[1] == 0 or client[3][1] == 0) then user = false end
+              if user then drainShare(user, part, terms, sinceEpoch) end
+              client.mine, client.part, client.tells = mine, part, mine
+              if operation == CHARGE then
+                chargeShare(p, mine, takes)
+                p[4] = max(p[4], min(p[4] + min(units, terms[9]) * window, terms[9] * window))
+                p[5] = max(p[5], min(p[5] + min(units, terms[10]) * window, 2 * terms[10] * window))
+                if user then chargeShare(user, part, takes) end
+                client.changed[2], client.changed[4] = true, user and true or nil
+              elseif terms[16] > 0 then       -- REFUND
+                local passed = max(sinceEpoch - floor(terms[15] / terms[3]), 0)
+                local since = min(passed, window)
+                client.changed[2] = true
+                p[5] = p[5] - min(max(units * window - terms[10] * since, 0), p[5])
+                if terms[16] == 3 then p[4] = p[4] - min(max(units * window - terms[9] * since, 0), p[4]) end
+                if terms[16] ~= 2 then refundShare(p, mine, takes, passed, window) end
+                if user and terms[16] ~= 2 and terms[16] ~= 4 then
+                  refundShare(user, part, takes, passed, window)
+                  client.changed[4] = true
+                end
+              end
+            end
+          elseif client and cost > 0 and cost <= capacity then
+            --> share.judge
+            local terms, d, p = client.terms, client[1], client[2]
+            local window, quotaParts, takes, units, weight = terms[4], terms[5], terms[6], terms[7], terms[8]
+            local sinceEpoch = math.floor(now / terms[3])
+            local round = math.floor(sinceEpoch / window)
+            rollShare(d, round, quotaParts)
+            local met, news = meetShare(d, p, weight, 100000)
+            if news then client.changed[1], client.changed[2] = true, true end
+            local base = boundShare(d, quotaParts)
+            local mine, part, holds, userOver = 0, 0, false, false
+            if met then
+              mine = math.min(d[3] * weight, quotaParts)
+              drainShare(p, mine, terms, sinceEpoch)
+              holds = holdsShare(p, mine, takes)
+              if holds and d[3] > base and (spared or debt + cost + terms[13] > capacity) then
+                d[3], d[7], client.changed[1] = base, 0, true
+                mine = math.min(base * weight, quotaParts)
+                holds = holdsShare(p, mine, takes)
+              end
+              if not holds and capShare(d, p, weight) then
+                client.changed[1], client.changed[2] = true, true
+              end
+              if terms[2] == 4 then part, userOver = judgeUserShare(client, mine, takes, round, sinceEpoch) end
+            end
+            local standing = 2                -- over its share
+            if met and terms[10] > 0 and (units > terms[10] or p[5] + units * window > terms[10] * window) then
+              standing = 5                    -- over its maximum
+            elseif met and units <= terms[9] and p[4] + units * window <= terms[9] * window then
+              standing = 3                    -- of its minimum
+            elseif holds and not userOver then
+              standing = 1                    -- within its share
+            elseif holds and mine - p[3] - takes >= math.floor(mine / 2) then
+              standing = 4                    -- its user is over the equal part
+            end
+            room = capacity - (standing == 2 and terms[12] or standing == 3 and 0 or terms[11])
+            local holdsCost = not spared and standing ~= 5 and debt + cost <= room
+            if not holdsCost then room = -1 end
+            local count = 0
+            if holdsCost then
+              if standing ~= 2 then
+                local left = mine - p[3]
+                if part > 0 then left = math.min(left, part - client[4][3]) end
+                count = math.floor(math.max(left, 0) / terms[14])
+              end
+              if standing == 3 then count = math.max(count, terms[9] - math.ceil(p[4] / window)) end
+            elseif standing == 5 then
+              if units <= terms[10] then count = math.ceil((p[5] + (units - terms[10]) * window) / terms[10]) end
+            elseif standing == 2 and mine > 0 then
+              count = untilShare(p, mine, takes, window)
+              if part > 0 then count = math.max(count, untilShare(client[4], part, takes, window)) end
+            end
+            client.mine, client.part, client.standing = mine, part, standing
+            client.tells = part > 0 and not holdsShare(client[4], part, takes) and part or mine
+            client.told = count * 16 + standing * 2 + (holdsCost and 1 or 0)
+          end
           if operation <= PEEK and cost > 0 then
-            if debt + cost > capacity then
+            if debt + cost > room then
               fits = 0
             else
               if times > 1 then fits = math.min(times, math.floor((capacity - debt) / cost)) end
@@ -1223,6 +1446,10 @@ repeat
             answer = pack('<c0BI7I7', sub(answer, 1, answered), fits, full, sparedFor)
           end
         end
+        if client and algorithm == TOKENBUCKET then
+          --> share.answer
+          answer = answer .. pack('<I7I7', client.tells, client.told)
+        end
         if operation == CHARGE and algorithm ~= PENALTY and algorithm ~= MANUAL then
           answer = answer .. pack('<I7', not spared and added or 0)
         end
@@ -1277,6 +1504,8 @@ repeat
         if operation == RESET and state then ends = 0 end
         if operation == REFUND and state and expires == 0 and head == HOLD then ends = 0 end -- else it counts if the clock is set back
         if foreign then ends, dirty = nil, true end
+
+        if client then client.charged = fits > 0 and fits ~= 2 and not bar end
 
         -- The record as it will be if the group is granted.
         if pass == 2 and (grant > 0 or penalties) then
@@ -1485,6 +1714,48 @@ repeat
         end
       end
       if last and values then values[k], expiries[k] = last > 0 and value or '', last end
+    end
+  end
+  if shares then
+    orderAt = orderAt + 2 * shareKeys
+    if not failure then
+      --> share.commit
+      for _, client in pairs(operation ~= PEEK and shares or {}) do
+        local terms, d, p, changed = client.terms, client[1], client[2], client.changed
+        local window, takes, units = terms[4], terms[6], terms[7]
+        if operation == TAKE and grant > 0 and client.charged and client.standing > 0 then
+          if client.mine > 0 and terms[10] > 0 then p[5], changed[2] = p[5] + units * window, true end
+          if client.standing == 2 then
+            d[7], changed[1] = d[7] + takes, true
+          else
+            if client.standing == 3 then p[4] = p[4] + units * window end
+            chargeShare(p, client.mine, takes)
+            changed[2] = true
+            if client.part > 0 and client.standing == 4 then
+              client[3][7], changed[3] = client[3][7] + takes, true
+            elseif client.part > 0 then
+              chargeShare(client[4], client.part, takes)
+              changed[4] = true
+            end
+          end
+        end
+        for n, _ in pairs(changed) do
+          local number, record, lasts = client.keys[n], client[n], 2
+          if #record == 0 then          -- it is reset
+            values[number], expiries[number] = '', 0
+          elseif n % 2 == 1 then
+            record[1] = now + 2 * window * terms[3]
+            values[number] = pack('<c0BI7I7I7I7I7I7I7I7', VERSION, 177, spread(record, 1, 8))
+            expiries[number] = record[1]
+          else
+            local parts = math.max(n == 2 and client.mine or client.part, 1)
+            lasts = math.min(math.max(math.ceil(record[3] / parts), 2), 64)
+            record[1] = now + lasts * window * terms[3]
+            values[number] = pack('<c0BI7I7I7I7I7I7B', VERSION, 176, spread(record, 1, 7))
+            expiries[number] = record[1]
+          end
+        end
+      end
     end
   end
   if bars and not failure then
