@@ -27,7 +27,7 @@ type Shares struct {
 
 	// Guaranteed is how many units are kept free for those who have a Share.Minimum. No minimum is denied while those
 	// of all clients are not more than this together. In a full bucket so many units can be used by nobody
-	// else; of the rate nothing is kept, so idle capacity is anybody's. Below the burst. Defaults to 0: a
+	// else; of the rate nothing is kept, so idle capacity is anybody's. Up to the quota, and below the burst. Defaults to 0: a
 	// Share.Minimum is then an error.
 	Guaranteed int64
 }

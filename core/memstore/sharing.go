@@ -95,7 +95,7 @@ func (s *shard) readPart(p place, part *counting.Part) {
 	}
 	slot := &s.slots[i]
 	part.Expires, part.Debt, part.At = slot.expires, slot.x, slot.third
-	part.Round, part.Capped = slot.unit>>1, slot.unit&1 != 0
+	part.Round, part.Capped, part.Large = slot.unit>>2, slot.unit&1 != 0, slot.unit&2 != 0
 	if i, found = s.find(p.second()); found {
 		part.Least, part.Most = s.slots[i].x, s.slots[i].third
 	}
@@ -108,11 +108,14 @@ func (s *shard) savePart(p place, part *counting.Part, now int64) {
 		s.forget(p.second())
 		return
 	}
-	capped := int64(0)
+	unit := part.Round << 2
 	if part.Capped {
-		capped = 1
+		unit |= 1
 	}
-	s.saveShareSlot(p, part.Expires, part.Debt, part.At, part.Round<<1|capped, now)
+	if part.Large {
+		unit |= 2
+	}
+	s.saveShareSlot(p, part.Expires, part.Debt, part.At, unit, now)
 	if part.Least != 0 || part.Most != 0 {
 		s.saveShareSlot(p.second(), part.Expires, part.Least, part.Most, 0, now)
 	} else {

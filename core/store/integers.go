@@ -36,7 +36,7 @@ type Integers struct {
 	Ahead int64
 }
 
-// AllParts is how many parts the quota of a limit has that clients divide, or up to one unit's less. A product of it and
+// AllParts is how many parts the quota of a limit has that clients divide, or less, but always more than half. A product of it and
 // Integers.Ticks is exact in a float64.
 const AllParts = 1 << 40
 
@@ -66,7 +66,7 @@ func (r *Rule) convert() (err error) {
 	}
 	r.Integers.Ahead = r.ahead()
 	if r.Divided {
-		r.Integers.Parts, r.Integers.Ticks = AllParts/r.Quota, mostTicks
+		r.Integers.Parts, r.Integers.Ticks = AllParts/r.Quota, min(mostTicks, r.Window.Microseconds()/r.Integers.Tick)
 		for r.Window.Microseconds()%r.Integers.Ticks != 0 { // a window of whole milliseconds has a thousand at least
 			r.Integers.Ticks--
 		}

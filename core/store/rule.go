@@ -216,8 +216,8 @@ func (r *Rule) validateDivided() error {
 		return errors.New("a limit that clients divide can't have a penalty: the denials of one client would block all of them")
 	case 2*r.Whole+2 < r.Quota:
 		return fmt.Errorf("burst %d is too small to be divided among clients: it needs half the quota of %d, since what a client may need in the next moment is kept in it", r.Whole, r.Quota)
-	case r.Guaranteed < 0 || r.Guaranteed >= r.Whole:
-		return fmt.Errorf("what is guaranteed must be at least 0 and below the %d units of the limit itself, got %d", r.Whole, r.Guaranteed)
+	case r.Guaranteed < 0 || r.Guaranteed >= r.Whole || r.Guaranteed > r.Quota:
+		return fmt.Errorf("what is guaranteed must be at least 0, up to the quota of %d, and below the burst of %d, got %d", r.Quota, r.Whole, r.Guaranteed)
 	}
 	return nil
 }

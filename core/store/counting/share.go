@@ -36,6 +36,12 @@ const (
 
 	// maxOwed is how many windows a part's debt can last, however much is charged for work that is done.
 	maxOwed = 64
+
+	// early is how many ticks come on top of what is used of a minimum: see Part.chargeLeast.
+	early = 2
+
+	// mostOver bounds Division.Over, so that sums of it and parts are exact.
+	mostOver = integer.Max
 )
 
 // Division is what a store keeps of a whole that clients of a limit, or users of a client, divide. The zero Division is that of
@@ -48,7 +54,7 @@ type Division struct {
 	Before  int64 // of those who asked in the round before
 	Capped  int64 // the weights of those in Active who wanted more than their share
 	Over    int64 // parts granted in the round to requests that were over their share
-	Clients int64 // how many asked in the round
+	Clients int64 // how many asked in the round, up to maxClients or maxUsers
 }
 
 // Part is what a store keeps of a client, or user, that divides a whole. The zero Part is that of one that has not asked. It can
@@ -61,6 +67,7 @@ type Part struct {
 	Most    int64 // of the maximum, alike
 	Round   int64 // the last one in which it asked
 	Capped  bool  // in that round it wanted more than its share
+	Large   bool  // the debt was more than one window's share when it was charged
 }
 
 // roll moves on to the round of a tick.
@@ -100,7 +107,7 @@ func (d *Division) meet(p *Part, weight, most int64) (met, news bool) {
 	}
 	p.Round, p.Capped = d.Round, false
 	d.Active += weight
-	d.Clients++
+	d.Clients = min(d.Clients+1, most) // it is above if many have a record from the round before
 	return true, true
 }
 
@@ -114,8 +121,35 @@ func (d *Division) cap(p *Part, weight int64) (news bool) {
 	return true
 }
 
-// drain has the debts drain up to a tick.
+// grant notes parts that were granted over a share.
+func (d *Division) grant(parts int64) { d.Over = min(d.Over+parts, mostOver) }
+
+// takeBack takes back what was granted over a share in a round, unless it is over.
+func (d *Division) takeBack(parts, round int64) (changed bool) {
+	if d.Round != round {
+		return false
+	}
+	d.Over -= min(parts, d.Over)
+	return true
+}
+
+// drain has the debts drain up to a tick. A debt that fitted the share of its time lasts for one window at most, even if the
+// share is smaller by now: so nobody who has used what was idle is denied for long after others have come.
 func (p *Part) drain(n *store.Share, share, tick, perWindow int64) {
+	p.drainSince(n, share, tick, perWindow)
+	if p.Debt <= share {
+		p.Large = false
+	}
+	if p.Large {
+		p.Debt = min(p.Debt, maxOwed*share)
+	} else {
+		p.Debt = min(p.Debt, share)
+	}
+	p.Least = min(p.Least, n.Minimum*(perWindow+early)) // it may have been larger
+	p.Most = min(p.Most, 2*n.Maximum*perWindow)
+}
+
+func (p *Part) drainSince(n *store.Share, share, tick, perWindow int64) {
 	ticks := tick - p.At
 	if p.At = tick; ticks <= 0 { // or the clock was set back
 		return
@@ -138,10 +172,10 @@ func (p *Part) holds(share, parts int64) bool {
 	return p.Debt+parts <= share || p.Debt == 0 && parts <= maxOwed*share
 }
 
-// until returns the ticks until parts fit a debt of a share.
+// until returns the ticks until parts fit a share, or 0 if they never do.
 func (p *Part) until(share, parts, perWindow int64) int64 {
 	more := p.Debt - max(share-parts, 0)
-	if more <= 0 {
+	if more <= 0 || parts > maxOwed*share {
 		return 0
 	}
 	return more/share*perWindow + integer.CeilDiv(more%share*perWindow, share)
@@ -150,6 +184,21 @@ func (p *Part) until(share, parts, perWindow int64) int64 {
 // charge adds what was used, up to what can be owed.
 func (p *Part) charge(share, parts int64) {
 	p.Debt = max(p.Debt, min(p.Debt+parts, maxOwed*share))
+	p.Large = p.Debt > share
+}
+
+// chargeLeast adds units that were used of a minimum. What drains in whole ticks, and is looked at in the limit's own ones, can
+// be gone up to two ticks too early. Then it would be denied, so those come on top when the first of it is used.
+func (p *Part) chargeLeast(units, minimum, perWindow int64) {
+	p.Least = p.beforeLeast(minimum) + units*perWindow
+}
+
+// beforeLeast returns what counts as used of a minimum before more of it is used.
+func (p *Part) beforeLeast(minimum int64) int64 {
+	if p.Least == 0 {
+		return early * minimum
+	}
+	return p.Least
 }
 
 // refund takes back what was charged some ticks ago, less what has drained since.
@@ -161,7 +210,8 @@ func (p *Part) refund(share, parts, ticks, perWindow int64) {
 }
 
 // expire sets when a part means nothing any more: two windows after it asked, or when it owes nothing, by its share
-// of now.
+// of now, but within 100 years if those are longer than two windows.
 func (p *Part) expire(now, share, window int64) {
-	p.Expires = now + min(max(integer.CeilDiv(p.Debt, max(share, 1)), 2), maxOwed)*window
+	owed := min(integer.CeilDiv(p.Debt, max(share, 1)), maxOwed, integer.Longest.Microseconds()/window)
+	p.Expires = now + max(owed, 2)*window
 }

@@ -23,12 +23,16 @@ type Sharing struct {
 	standing     store.Standing
 }
 
+// mostQuotas is above what a burst can be, in quotas.
+const mostQuotas = 2048
+
 // Every record expires two windows after it was written, or later if something is owed.
 
 // begin prepares the records to be read at now.
 func (h *Sharing) begin(c *store.Check, now, cost int64) {
-	h.of, h.numbers, h.now, h.parts = c.Rule, c.Share, now, cost*c.Rule.Integers.Parts
+	h.of, h.numbers, h.now = c.Rule, c.Share, now
 	h.share, h.split, h.standing = 0, 0, store.Undivided
+	h.parts = PartsOf(c.Rule, cost)
 	h.tick = integer.InTicks(now, h.window()/h.perWindow())
 	if h.Division.Expires <= now {
 		h.Division = Division{}
@@ -56,6 +60,9 @@ func (h *Sharing) whole() int64     { return h.of.Quota * h.of.Integers.Parts }
 
 // AlarmAt returns how many units there are in a bucket when requests within their shares have used half of the reserve.
 func AlarmAt(r *store.Rule) (units int64) { return r.Guaranteed + (r.Whole-r.Guaranteed)/4 }
+
+// PartsOf returns the parts of a cost: fewer if it can't be granted, or was under other numbers.
+func PartsOf(r *store.Rule, cost int64) int64 { return min(cost, mostQuotas*r.Quota) * r.Integers.Parts }
 
 // PartsOwed returns the parts of a cost that is charged whether it fits or not: no more than can be owed.
 func PartsOwed(r *store.Rule, cost int64) int64 { return min(cost, maxOwed*r.Quota) * r.Integers.Parts }
@@ -153,19 +160,19 @@ func (h *Sharing) commit(cost int64) {
 		h.ClientChanged = true
 	}
 	if h.standing == store.OverShare {
-		h.Division.Over += h.parts
+		h.Division.grant(h.parts)
 		h.DivisionChanged = true
 		return
 	}
 	if h.standing == store.OfMinimum {
-		h.Client.Least += cost * h.perWindow()
+		h.Client.chargeLeast(cost, n.Minimum, h.perWindow())
 	}
 	h.Client.charge(h.share, h.parts)
 	h.ClientChanged = true
 	switch {
 	case n.User == nil || h.split == 0:
 	case h.standing == store.UserOver:
-		h.Users.Over += h.parts
+		h.Users.grant(h.parts)
 		h.UsersChanged = true
 	default:
 		h.User.charge(h.split, h.parts)
@@ -196,18 +203,23 @@ func (h *Sharing) refund(cost, at int64, standing store.Standing) {
 	if !h.find() || standing == store.Undivided {
 		return
 	}
-	ticks := max(h.tick-integer.InTicks(at, h.window()/perWindow), 0)
+	cost = min(cost, store.AllParts)
+	charged := integer.InTicks(at, h.window()/perWindow)
+	ticks := max(h.tick-charged, 0)
 	since := min(ticks, perWindow)
 	h.ClientChanged = true
 	h.Client.Most -= min(max(cost*perWindow-n.Maximum*since, 0), h.Client.Most)
 	if standing == store.OverShare {
+		h.DivisionChanged = h.Division.takeBack(h.parts, charged/perWindow)
 		return
 	}
 	if standing == store.OfMinimum {
 		h.Client.Least -= min(max(cost*perWindow-n.Minimum*since, 0), h.Client.Least)
 	}
 	h.Client.refund(h.share, h.parts, ticks, perWindow)
-	if standing != store.UserOver && h.User.Expires != 0 {
+	if standing == store.UserOver {
+		h.UsersChanged = h.Users.Expires != 0 && h.Users.takeBack(h.parts, charged/perWindow)
+	} else if h.User.Expires != 0 {
 		h.User.refund(h.split, h.parts, ticks, perWindow)
 		h.UserChanged = true
 	}
@@ -272,7 +284,7 @@ func (h *Sharing) tell(cost int64, fits bool, n *[4]int64) {
 			count = max(left, 0) / h.of.Integers.Parts
 		}
 		if h.standing == store.OfMinimum {
-			count = max(count, h.numbers.Minimum-integer.CeilDiv(h.Client.Least, h.perWindow()))
+			count = max(count, h.numbers.Minimum-integer.CeilDiv(h.Client.beforeLeast(h.numbers.Minimum), h.perWindow()))
 		}
 	case h.standing == store.OverMaximum:
 		if most := h.numbers.Maximum; cost <= most {
@@ -331,7 +343,7 @@ func (reading *Reading) answerShare(r *store.Rule, cost int64, result *store.Res
 		}
 	case store.OverShare:
 		after = wait(KeptFrom(r, standing))
-		if result.Share > 0 || count > 0 {
+		if count > 0 {
 			after = min(after, max(count*tick, wait(r.Guaranteed)))
 		}
 	default:

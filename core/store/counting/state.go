@@ -283,9 +283,8 @@ func Refund(now int64, checks []store.Check, states []State, results []store.Res
 		}
 		standing := r.Standing
 		if c.Share != nil && s.Sharing != nil {
-			cost := min(c.Cost, c.Rule.Burst) // more can't have been charged
-			s.Sharing.begin(c, now, cost)
-			s.Sharing.refund(cost, r.At, standing)
+			s.Sharing.begin(c, now, c.Cost)
+			s.Sharing.refund(c.Cost, r.At, standing)
 			s.Sharing.end()
 		}
 		if s.Bucket.isForeign(c.Rule, now) {

@@ -31,11 +31,10 @@ func (g *Group) AddShare(check *store.Check, charged *store.Result) {
 	g.shared = appendID(g.shared, rule.ID())
 	key := len(g.marks) + slices.IndexFunc(g.tags, func(tag []byte) bool { return bytes.Equal(tag, check.Key) })
 	g.shared = append(g.shared, byte(key+1), keys)
-	cost, at, standing := min(check.Cost, rule.Burst), int64(0), store.Undivided
-	parts := cost * ints.Parts
+	cost, at, standing := min(check.Cost, store.AllParts), int64(0), store.Undivided
+	parts := counting.PartsOf(rule, check.Cost)
 	switch g.Op {
-	case Charge: // up to what can be owed
-		cost = min(check.Cost, store.AllParts)
+	case Charge:
 		parts = counting.PartsOwed(rule, check.Cost)
 	case Refund:
 		at, standing = charged.At, charged.Standing

@@ -55,7 +55,7 @@ local planned, plan, layout, length
 local guarded                     -- the limit that the penalty guards
 local barred                      -- until when the check's key is blocked by hand, or nil
 local rollShare, meetShare, boundShare, drainShare, holdsShare, untilShare, chargeShare, refundShare,
-  capShare, judgeUserShare        -- functions of share
+  overShare, takeBackShare, capShare, judgeUserShare -- functions of share
 local shared, shareTerms          -- the last ask with shares, and what it says of them: see share
 local bars                        -- for each check of the group that is: see RETURN; or nil
 

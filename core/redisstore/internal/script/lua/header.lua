@@ -113,7 +113,7 @@
 --
 --          The keys of shares hold no records, but behind the version (1) 177 and a division: (7 each) when it expires, round,
 --          level, active, before, capped, over and clients; or (1) 176 and a part: (7 each) when it expires, at, debt, least,
---          most and round, (1) capped: Division and Part in core/store/counting/share.go.
+--          most and round, (1) capped plus 2 if large: Division and Part in core/store/counting/share.go.
 -- HEAD     limit        (7) its id, a hash of 52 bits of its name; of a penalty 2^52 more
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
 --          sizes        (1) the length of unit × 16, plus the width

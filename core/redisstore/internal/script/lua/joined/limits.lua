@@ -111,7 +111,7 @@
 --
 --          The keys of shares hold no records, but behind the version (1) 177 and a division: (7 each) when it expires, round,
 --          level, active, before, capped, over and clients; or (1) 176 and a part: (7 each) when it expires, at, debt, least,
---          most and round, (1) capped: Division and Part in core/store/counting/share.go.
+--          most and round, (1) capped plus 2 if large: Division and Part in core/store/counting/share.go.
 -- HEAD     limit        (7) its id, a hash of 52 bits of its name; of a penalty 2^52 more
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
 --          sizes        (1) the length of unit × 16, plus the width
@@ -205,7 +205,7 @@ local planned, plan, layout, length
 local guarded                     -- the limit that the penalty guards
 local barred                      -- until when the check's key is blocked by hand, or nil
 local rollShare, meetShare, boundShare, drainShare, holdsShare, untilShare, chargeShare, refundShare,
-  capShare, judgeUserShare        -- functions of share
+  overShare, takeBackShare, capShare, judgeUserShare -- functions of share
 local shared, shareTerms          -- the last ask with shares, and what it says of them: see share
 local bars                        -- for each check of the group that is: see RETURN; or nil
 
@@ -258,7 +258,7 @@ repeat
       meetShare = function(d, p, weight, bound)
         if p[1] ~= 0 and p[6] == d[2] then return true, false end
         if p[1] == 0 and d[8] >= bound then return false, false end
-        p[6], p[7], d[4], d[8] = d[2], 0, d[4] + weight, d[8] + 1
+        p[6], p[7], d[4], d[8] = d[2], p[7] - p[7] % 2, d[4] + weight, min(d[8] + 1, bound)
         return true, true
       end
       -- It keeps the level between the base, which it returns, and the whole.
@@ -270,29 +270,44 @@ repeat
       drainShare = function(p, parts, terms, sinceEpoch)
         local passed, window = sinceEpoch - p[2], terms[4]
         p[2] = sinceEpoch
-        if passed <= 0 then return end  -- or the clock was set back
-        if p[3] > 0 then
-          local windows = floor(passed / window)
-          p[3] = windows > 64 and 0 or max(p[3] - windows * parts - floor(passed % window * parts / window), 0)
+        if passed > 0 then              -- else the clock was set back, or stands still
+          if p[3] > 0 then
+            local windows = floor(passed / window)
+            p[3] = windows > 64 and 0 or max(p[3] - windows * parts - floor(passed % window * parts / window), 0)
+          end
+          passed = min(passed, 2 * window)
+          p[4], p[5] = max(p[4] - terms[9] * passed, 0), max(p[5] - terms[10] * passed, 0)
         end
-        passed = min(passed, 2 * window)
-        p[4], p[5] = max(p[4] - terms[9] * passed, 0), max(p[5] - terms[10] * passed, 0)
+        if p[3] <= parts then p[7] = p[7] % 2 end
+        p[3] = min(p[3], p[7] > 1 and 64 * parts or parts)
+        p[4], p[5] = min(p[4], terms[9] * (window + 2)), min(p[5], 2 * terms[10] * window)
       end
       holdsShare = function(p, parts, asks) return p[3] + asks <= parts or p[3] == 0 and asks <= 64 * parts end
       untilShare = function(p, parts, asks, window)
         local more = p[3] - max(parts - asks, 0)
+        if asks > 64 * parts then return 0 end
         return more > 0 and floor(more / parts) * window + math.ceil(more % parts * window / parts) or 0
       end
-      chargeShare = function(p, parts, asks) p[3] = max(p[3], min(p[3] + asks, 64 * parts)) end
+      chargeShare = function(p, parts, asks)
+        p[3] = max(p[3], min(p[3] + asks, 64 * parts))
+        p[7] = p[7] % 2 + (p[3] > parts and 2 or 0)
+      end
+      -- It changes what was granted over shares.
+      overShare = function(d, parts) d[7] = min(max(d[7] + parts, 0), 2251799813685248) end
       refundShare = function(p, parts, asks, passed, window)
         if passed < 64 * window then
           local back = asks - floor(passed / window) * parts - floor(passed % window * parts / window)
           p[3] = p[3] - min(max(back, 0), p[3])
         end
       end
+      takeBackShare = function(client, n, parts, round)
+        if client[n][2] ~= round then return end
+        overShare(client[n], -parts)
+        client.changed[n] = true
+      end
       capShare = function(d, p, weight)
-        if p[7] ~= 0 then return false end
-        p[7], d[6] = 1, d[6] + weight
+        if p[7] % 2 == 1 then return false end
+        p[7], d[6] = p[7] + 1, d[6] + weight
         return true
       end
       -- It returns the user's part of the client's parts, and whether the user is over it.
@@ -940,8 +955,15 @@ repeat
                 client.changed[2] = true
                 p[5] = p[5] - min(max(units * window - terms[10] * since, 0), p[5])
                 if terms[16] == 3 then p[4] = p[4] - min(max(units * window - terms[9] * since, 0), p[4]) end
-                if terms[16] ~= 2 then refundShare(p, mine, takes, passed, window) end
-                if user and terms[16] ~= 2 and terms[16] ~= 4 then
+                local ofRound = floor(floor(terms[15] / terms[3]) / window)
+                if terms[16] == 2 then
+                  takeBackShare(client, 1, takes, ofRound)
+                else
+                  refundShare(p, mine, takes, passed, window)
+                end
+                if terms[16] == 4 and terms[2] == 4 and client[3][1] > 0 then
+                  takeBackShare(client, 3, takes, ofRound)
+                elseif user and terms[16] ~= 2 and terms[16] ~= 4 then
                   refundShare(user, part, takes, passed, window)
                   client.changed[4] = true
                 end
@@ -992,7 +1014,7 @@ repeat
                 if part > 0 then left = math.min(left, part - client[4][3]) end
                 count = math.floor(math.max(left, 0) / terms[14])
               end
-              if standing == 3 then count = math.max(count, terms[9] - math.ceil(p[4] / window)) end
+              if standing == 3 then count = math.max(count, terms[9] - math.ceil((p[4] == 0 and 2 * terms[9] or p[4]) / window)) end
             elseif standing == 5 then
               if units <= terms[10] then count = math.ceil((p[5] + (units - terms[10]) * window) / terms[10]) end
             elseif standing == 2 and mine > 0 then
@@ -1726,13 +1748,15 @@ repeat
         if operation == TAKE and grant > 0 and client.charged and client.standing > 0 then
           if client.mine > 0 and terms[10] > 0 then p[5], changed[2] = p[5] + units * window, true end
           if client.standing == 2 then
-            d[7], changed[1] = d[7] + takes, true
+            overShare(d, takes)
+            changed[1] = true
           else
-            if client.standing == 3 then p[4] = p[4] + units * window end
+            if client.standing == 3 then p[4] = (p[4] == 0 and 2 * terms[9] or p[4]) + units * window end
             chargeShare(p, client.mine, takes)
             changed[2] = true
             if client.part > 0 and client.standing == 4 then
-              client[3][7], changed[3] = client[3][7] + takes, true
+              overShare(client[3], takes)
+              changed[3] = true
             elseif client.part > 0 then
               chargeShare(client[4], client.part, takes)
               changed[4] = true
@@ -1749,7 +1773,7 @@ repeat
             expiries[number] = record[1]
           else
             local parts = math.max(n == 2 and client.mine or client.part, 1)
-            lasts = math.min(math.max(math.ceil(record[3] / parts), 2), 64)
+            lasts = math.max(math.min(math.ceil(record[3] / parts), 64, math.floor(3153600000000000 / (window * terms[3]))), 2)
             record[1] = now + lasts * window * terms[3]
             values[number] = pack('<c0BI7I7I7I7I7I7B', VERSION, 176, spread(record, 1, 7))
             expiries[number] = record[1]
