@@ -11,8 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 const (
@@ -91,6 +93,59 @@ func BenchmarkScript(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) { benchmarkScript(b, scriptPipeline, c.limits, c.payer) })
 	}
+}
+
+// BenchmarkScriptDivided is BenchmarkScript for a limit that 1,000 clients divide, beside the same one undivided: a token
+// bucket of one key, on which all requests are.
+func BenchmarkScriptDivided(b *testing.B) {
+	whole := core.PerSecond(1 << 30).Named("whole")
+	clients := core.Shares{By: keyfuncs.Header("X-Client")}
+	users := clients
+	users.Within = keyfuncs.Header("X-User")
+	for _, calls := range []int{scriptPipeline, 1} {
+		each := map[int]string{scriptPipeline: "each in a call", 1: "64 in a call"}[calls]
+		b.Run("undivided, "+each, func(b *testing.B) { benchmarkDivided(b, calls, whole, nil) })
+		b.Run("divided, "+each, func(b *testing.B) {
+			benchmarkDivided(b, calls, whole.Fair(clients), func(client string) *store.Share { return &store.Share{Key: []byte(client), Weight: 1} })
+		})
+		b.Run("with users, "+each, func(b *testing.B) {
+			benchmarkDivided(b, calls, whole.Fair(users), func(client string) *store.Share {
+				return &store.Share{Key: []byte(client[:2]), User: []byte(client), Weight: 1}
+			})
+		})
+	}
+}
+
+// dividing is how many clients divide the limit.
+const dividing = 1000
+
+func benchmarkDivided(b *testing.B, calls int, limit core.Limit, share func(client string) *store.Share) {
+	server := redistest.Start(b)
+	client := server.Client(b)
+	rule := mustRule(limit)
+	ask := func(key func(i int) int) {
+		f := newBatch()
+		for i := range scriptPipeline {
+			p := newJob(take, i%calls)
+			check := core.Check{Key: []byte("all"), Rule: &rule, Cost: 1}
+			p.add(0, &check, 0)
+			if p.mergeable = false; share != nil {
+				check.Share = share(scriptKey(key(i)))
+				p.addShare(&check, nil)
+			}
+			p.seal(DefaultPrefix)
+			f.jobs = append(f.jobs, p)
+		}
+		f.run(b.Context(), client, 0)
+		for _, p := range f.jobs {
+			if p.err != nil {
+				b.Fatal(p.err)
+			}
+			p.release()
+		}
+		f.release()
+	}
+	measureScript(b, server, client, func() { ask(func(int) int { return rand.IntN(dividing) }) })
 }
 
 // plainGCRA is the shortest script of a token bucket.

@@ -62,7 +62,9 @@ func (h *Sharing) whole() int64     { return h.of.Quota * h.of.Integers.Parts }
 func AlarmAt(r *store.Rule) (units int64) { return r.Guaranteed + (r.Whole-r.Guaranteed)/4 }
 
 // PartsOf returns the parts of a cost: fewer if it can't be granted, or was under other numbers.
-func PartsOf(r *store.Rule, cost int64) int64 { return min(cost, mostQuotas*r.Quota) * r.Integers.Parts }
+func PartsOf(r *store.Rule, cost int64) int64 {
+	return min(cost, mostQuotas*r.Quota) * r.Integers.Parts
+}
 
 // PartsOwed returns the parts of a cost that is charged whether it fits or not: no more than can be owed.
 func PartsOwed(r *store.Rule, cost int64) int64 { return min(cost, maxOwed*r.Quota) * r.Integers.Parts }

@@ -66,9 +66,21 @@ func (g *Group) endShares() {
 	if len(g.dividers) == 0 {
 		return
 	}
+	if g.isPlainShare() {
+		g.data[0] |= isPlain
+	}
 	g.data[0] |= hasShares
 	g.data = append(g.data, g.shared...)
 	g.data = binary.LittleEndian.AppendUint16(g.data, uint16(len(g.shared)))
+}
+
+// isPlainShare reports whether lua/share.lua may decide the group at once: a take of one enforced check with a cost, and
+// with a share but no minimum, maximum and users.
+func (g *Group) isPlainShare() bool {
+	check := g.dividers[0]
+	return g.Op == Take && g.data[0] == byte(Take) && len(g.Checks) == 1 && len(g.marks) == 0 && g.Notice == 0 && !check.Shadow &&
+		check.Cost > 0 && check.Cost <= check.Rule.Burst && check.Rule.Burst == check.Rule.Whole &&
+		check.Share.User == nil && check.Share.Minimum == 0 && check.Share.Maximum == 0
 }
 
 // sealShares adds the Redis keys of shares.

@@ -56,6 +56,7 @@ local guarded                     -- the limit that the penalty guards
 local barred                      -- until when the check's key is blocked by hand, or nil
 local rollShare, meetShare, boundShare, drainShare, holdsShare, untilShare, chargeShare, refundShare,
   overShare, takeBackShare, capShare, judgeUserShare -- functions of share
+local quick, quickTerms           -- the last plain ask with a share, and its numbers: see share
 local shared, shareTerms          -- the last ask with shares, and what it says of them: see share
 local bars                        -- for each check of the group that is: see RETURN; or nil
 
@@ -90,12 +91,16 @@ repeat
   local missed                    -- whether the key has a denial that may be repeated: see notice
 
   local shares, shareKeys         -- by limit and key: see share
-  if divides then
+  local settled                   -- whether share.plain has decided the group
+  if divides and plain then
+    --> share.plain
+  end
+  if divides and not settled then
     --> share.plan
   end
 
-  local done
-  if plain then
+  local done = settled
+  if plain and not divides then
     --> plain
   end
 

@@ -111,8 +111,8 @@
 --          records      by ascending limit, of one limit a block by hand first: head, (7) when it expires, in microseconds since the
 --                       epoch, and state
 --
---          The keys of shares hold no records, but behind the version (1) 177 and a division: (7 each) when it expires, round,
---          level, active, before, capped, over and clients; or (1) 176 and a part: (7 each) when it expires, at, debt, least,
+--          The keys of shares hold no records, but behind the version (1) 177 and a division, numbers: when it expires, round,
+--          level, active, before, capped, over and clients; or (1) 176 and a part: numbers, when it expires, at, debt, least,
 --          most and round, (1) capped plus 2 if large: Division and Part in core/store/counting/share.go.
 -- HEAD     limit        (7) its id, a hash of 52 bits of its name; of a penalty 2^52 more
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s

@@ -109,8 +109,8 @@
 --          records      by ascending limit, of one limit a block by hand first: head, (7) when it expires, in microseconds since the
 --                       epoch, and state
 --
---          The keys of shares hold no records, but behind the version (1) 177 and a division: (7 each) when it expires, round,
---          level, active, before, capped, over and clients; or (1) 176 and a part: (7 each) when it expires, at, debt, least,
+--          The keys of shares hold no records, but behind the version (1) 177 and a division, numbers: when it expires, round,
+--          level, active, before, capped, over and clients; or (1) 176 and a part: numbers, when it expires, at, debt, least,
 --          most and round, (1) capped plus 2 if large: Division and Part in core/store/counting/share.go.
 -- HEAD     limit        (7) its id, a hash of 52 bits of its name; of a penalty 2^52 more
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
@@ -206,6 +206,7 @@ local guarded                     -- the limit that the penalty guards
 local barred                      -- until when the check's key is blocked by hand, or nil
 local rollShare, meetShare, boundShare, drainShare, holdsShare, untilShare, chargeShare, refundShare,
   overShare, takeBackShare, capShare, judgeUserShare -- functions of share
+local quick, quickTerms           -- the last plain ask with a share, and its numbers: see share
 local shared, shareTerms          -- the last ask with shares, and what it says of them: see share
 local bars                        -- for each check of the group that is: see RETURN; or nil
 
@@ -240,7 +241,132 @@ repeat
   local missed                    -- whether the key has a denial that may be repeated: see notice
 
   local shares, shareKeys         -- by limit and key: see share
-  if divides then
+  local settled                   -- whether share.plain has decided the group
+  if divides and plain then
+    --> share.plain
+    if ask ~= quick then
+      quick, quickTerms = ask, {unpack('<dddddBc0xxxxxxxxxdddddddddddd', ask, 6)}
+      quickTerms.begins = VERSION .. quickTerms[6]
+      quickTerms.width = quickTerms[2] > 1 and byte(quickTerms[6], 9) % 16 or 0
+    end
+    local t, begins, width = quickTerms, quickTerms.begins, quickTerms.width
+    local h2, l2, h3, l3 = byte(order, start + 2, start + 5)
+    local whose, ofAll, ofOne = high * 256 + low, h2 * 256 + l2, h3 * 256 + l3
+    local bucket, division, part = values[whose], values[ofAll], values[ofOne]
+    if bucket and division and #bucket == #begins + 7 + width and sub(bucket, 1, #begins) == begins and byte(division) == 2 then
+      --> share.settle
+      local ends, x = unpack('<I7', bucket, #begins + 1), 0
+      if width > 0 then x = unpack('<I' .. width, bucket, #begins + 8) end
+      local dEnds, dRound, level, active, before, capped, over, clients = unpack('<dddddddd', division, 3)
+      local pEnds, at, owes, least, most, pRound, flags = 0, 0, 0, 0, 0, 0, 0
+      settled = true
+      if part then
+        pEnds, at, owes, least, most, pRound, flags = unpack('<ddddddB', part, 3)
+        if pEnds <= now then pEnds, owes, pRound, flags = 0, 0, 0, 0 end
+        settled = least == 0 and most == 0 and byte(part) == 2
+      end
+      if ends > now + t[5] or dEnds <= now or pEnds == 0 and clients >= 100000 then settled = false end
+      if settled then
+        --> share.charge
+        -- The numbers of core/redisstore/internal/script/check.go and share.go, in their order.
+        local microseconds, rate, costDebt, window, quotaParts, takes, weight = t[1], t[2], t[4], t[8], t[9], t[10], t[12]
+        local since = (now - now % t[7]) / t[7]
+        local round = (since - since % window) / window
+        local newD, newP = false, false
+        if dRound ~= round then
+          if dRound + 1 ~= round then
+            before, level = 0, quotaParts
+          else
+            before = active
+            if capped > 0 then level = level + math.floor((over - (quotaParts - quotaParts % 64) / 64) / capped) end
+          end
+          dRound, active, capped, over, clients = round, 0, 0, 0, 0
+        end
+        if pEnds == 0 or pRound ~= round then
+          pRound, flags, active, newD, newP = round, flags - flags % 2, active + weight, true, true
+          if clients < 100000 then clients = clients + 1 end
+        end
+        local among = active > before and active or before
+        local base = quotaParts - (quotaParts - quotaParts % 64) / 64
+        base = base > among and (base - base % among) / among or 1
+        if level < base then level = base end
+        if level > quotaParts then level = quotaParts end
+        local mine, passed = level * weight, since - at
+        if mine > quotaParts then mine = quotaParts end
+        at = since
+        if passed > 0 and owes > 0 then
+          local windows = (passed - passed % window) / window
+          local drains = passed % window * mine
+          owes = windows > 64 and 0 or owes - windows * mine - (drains - drains % window) / window
+          if owes < 0 then owes = 0 end
+        end
+        if owes <= mine then
+          flags = flags % 2
+        elseif flags < 2 then
+          owes = mine
+        elseif owes > 64 * mine then
+          owes = 64 * mine
+        end
+        -- The bucket: see tokenbucket.decide.
+        local ticks = microseconds > 1 and (now - now % microseconds) / microseconds or now
+        local whole = 0
+        if ends > now then
+          whole = ends / microseconds - ticks
+          if x > 0 then whole = whole - 1 end
+        else
+          x = 0
+        end
+        local fraction, debt = x, whole * rate + x + costDebt
+        local holds = owes + takes <= mine or owes == 0 and takes <= 64 * mine
+        if holds and level > base and debt + t[17] > t[3] then
+          level, over, mine, newD = base, 0, base * weight, true
+          if mine > quotaParts then mine = quotaParts end
+          holds = owes + takes <= mine or owes == 0 and takes <= 64 * mine
+        end
+        if not holds and flags % 2 == 0 then
+          flags, capped, newD, newP = flags + 1, capped + weight, true, true
+        end
+        local fit = debt + (holds and t[15] or t[16]) <= t[3]
+        local told = (holds and 2 or 4) + (fit and 1 or 0)
+        if fit then
+          if holds and mine > owes then told = told + 16 * math.floor((mine - owes) / t[18]) end
+          x = debt % rate
+          ends = (ticks + (debt - x) / rate + (x > 0 and 1 or 0)) * microseconds
+          values[whose] = width > 0 and pack('<c0I7I' .. width, begins, ends, x) or pack('<c0I7', begins, ends)
+          expiries[whose] = ends
+          if holds then
+            local most64 = 64 * mine
+            owes, newP = owes + takes > most64 and (owes > most64 and owes or most64) or owes + takes, true
+            flags = flags % 2 + (owes > mine and 2 or 0)
+          else
+            over, newD = math.min(over + takes, 2251799813685248), true
+          end
+        elseif not holds and takes <= 64 * mine then
+          local more = owes - math.max(mine - takes, 0)
+          if more > 0 then told = told + 16 * (math.floor(more / mine) * window + math.ceil(more % mine * window / mine)) end
+        end
+        window = window * t[7]
+        if newD then
+          dEnds = now + 2 * window
+          values[ofAll], expiries[ofAll] = pack('<BBdddddddd', 2, 177, dEnds, dRound, level, active, before, capped, over, clients), dEnds
+        end
+        if newP then
+          pEnds = now + 2 * window
+          if owes > 2 * mine then
+            pEnds = now + math.max(math.min(math.ceil(owes / mine), 64, math.floor(3153600000000000 / window)), 2) * window
+          end
+          values[ofOne], expiries[ofOne] = pack('<BBddddddB', 2, 176, pEnds, at, owes, 0, 0, pRound, flags), pEnds
+        end
+        orderAt = start + 6
+        if answers then
+          answer = pack('<BI7I7I7I7', fit and 1 or 0, whole, fraction, mine, told)
+        else
+          answer = pack('<I7BI7I7I7I7', now, fit and 1 or 0, whole, fraction, mine, told)
+        end
+      end
+    end
+  end
+  if divides and not settled then
     --> share.plan
     if not rollShare then
       --> share.functions
@@ -350,12 +476,12 @@ repeat
         local record = values[number] or ''
         client.keys[n], keyAt = number, keyAt + 2
         if record ~= '' and (byte(record) ~= 2 or byte(record, 2) ~= 177 - (n + 1) % 2) then failure = 'WEBLIMIT value of an unknown version' end
-        if failure or record == '' or unpack('<I7', record, 3) <= now then
+        if failure or record == '' or unpack('<d', record, 3) <= now then
           client[n] = {0, 0, 0, 0, 0, 0, 0, 0}
         elseif n % 2 == 1 then
-          client[n] = {unpack('<I7I7I7I7I7I7I7I7', record, 3)}
+          client[n] = {unpack('<dddddddd', record, 3)}
         else
-          client[n] = {unpack('<I7I7I7I7I7I7B', record, 3)}
+          client[n] = {unpack('<ddddddB', record, 3)}
         end
       end
       shareKeys = shareKeys + terms[2]
@@ -363,8 +489,8 @@ repeat
     end
   end
 
-  local done
-  if plain then
+  local done = settled
+  if plain and not divides then
     --> plain
     if ask ~= planned then
       planned, plan = ask, {unpack('<' .. string.rep('BdddddBc0', total), ask, 5)}
@@ -1769,13 +1895,13 @@ repeat
             values[number], expiries[number] = '', 0
           elseif n % 2 == 1 then
             record[1] = now + 2 * window * terms[3]
-            values[number] = pack('<c0BI7I7I7I7I7I7I7I7', VERSION, 177, spread(record, 1, 8))
+            values[number] = pack('<BBdddddddd', 2, 177, spread(record, 1, 8))
             expiries[number] = record[1]
           else
             local parts = math.max(n == 2 and client.mine or client.part, 1)
             lasts = math.max(math.min(math.ceil(record[3] / parts), 64, math.floor(3153600000000000 / (window * terms[3]))), 2)
             record[1] = now + lasts * window * terms[3]
-            values[number] = pack('<c0BI7I7I7I7I7I7B', VERSION, 176, spread(record, 1, 7))
+            values[number] = pack('<BBddddddB', 2, 176, spread(record, 1, 7))
             expiries[number] = record[1]
           end
         end
