@@ -28,6 +28,11 @@ const spacing = 0x9e3779b97f4a7c15
 func (m *Store) locate(at *location, rule *store.Rule, key []byte) {
 	at.hash = maphash.Bytes(m.seeds[0], key) + rule.ID()*spacing
 	at.check = uint32(maphash.Bytes(m.seeds[1], key))
+	m.setShard(at)
+}
+
+// setShard finds the shard of a location by its place.
+func (m *Store) setShard(at *location) {
 	at.number = int(at.check) & (len(m.shards) - 1)
 	at.shard = &m.shards[at.number]
 }
@@ -53,7 +58,7 @@ func (at *location) put(b *counting.Bucket, rule *store.Rule, now int64) (moved 
 // call is the working memory of a call with several checks: all states are read before
 // any is changed. Calls are reused.
 type call struct {
-	at     []location
+	at     []location // of each check, and then those of shares: see locateShare
 	states []counting.State
 	shares []counting.Sharing // of the checks with Share
 
@@ -80,6 +85,11 @@ func (m *Store) enter(c *call, checks []store.Check) (now int64) {
 			at.mark = m.markOf(at.hash, check)
 		}
 	}
+	for i := range checks {
+		if checks[i].Share != nil {
+			c.at, c.oneShard = m.locateShare(c.at, &c.at[i], checks[i].Share), false
+		}
+	}
 	now = m.now()
 	if c.oneShard {
 		c.at[0].shard.mu.Lock()
@@ -88,6 +98,7 @@ func (m *Store) enter(c *call, checks []store.Check) (now int64) {
 		m.lockAll(c.at)
 		now = m.timeOfAll(c.at, now)
 	}
+	shares := c.at[len(checks):]
 	for i := range checks {
 		at, s := &c.at[i], &c.states[i]
 		at.index, at.found = at.shard.get(at.place, &s.Bucket)
@@ -100,7 +111,8 @@ func (m *Store) enter(c *call, checks []store.Check) (now int64) {
 		}
 		if s.Sharing = nil; checks[i].Share != nil {
 			s.Sharing = c.sharing(i, len(checks))
-			m.readShare(at, checks[i].Share, s.Sharing)
+			readShare(at, shares, checks[i].Share, s.Sharing)
+			shares = shares[atShares:]
 		}
 	}
 	return now
@@ -145,6 +157,7 @@ func (m *Store) lockAll(at []location) {
 
 // leave stores what has changed, unlocks the shards, and drops its references to logs.
 func (m *Store) leave(c *call, checks []store.Check, now int64) {
+	shares := c.at[len(checks):]
 	moved := false // storing one record may move the others
 	for i := range checks {
 		at, s := &c.at[i], &c.states[i]
@@ -167,7 +180,8 @@ func (m *Store) leave(c *call, checks []store.Check, now int64) {
 			moved = true
 		}
 		if s.Sharing != nil {
-			m.saveShare(at, checks[i].Share, s.Sharing, now)
+			saveShare(at, shares, s.Sharing, now)
+			shares = shares[atShares:]
 			s.Sharing, moved = nil, true
 		}
 		if s.Bucket.Log != nil {

@@ -7,13 +7,16 @@ import (
 	"github.com/weblimit/weblimit/core/store/counting"
 )
 
-// A Division and a Part take two buckets each, in the shard of the limit's bucket. The second one of a part is there only if
-// the client has a minimum or a maximum.
+// A Division and a Part take two buckets each. The second one of a part is there only if the client has a minimum or a maximum.
+// The limit's division is in the shard of its bucket, and each part in one of its own, with the division of its users: all the
+// clients of a limit would not have room in one.
 
-// ofShare are the places of what belongs to a check's share. What follows each is that of its second bucket.
-type ofShare struct {
-	division, client, users, user place
-}
+// atShare are the locations of a check's share beside that of the limit's bucket, in call.at.
+const (
+	atClient = iota
+	atUser   // the client's once more if it has no users
+	atShares
+)
 
 // shareSpacing keeps the records of one check apart.
 const shareSpacing = 0xd6e8feb86659fd93
@@ -24,45 +27,53 @@ func (p place) second() place {
 	return p
 }
 
-func (m *Store) locateShare(at *location, n *store.Share) (of ofShare) {
-	named := func(name []byte, in uint64) place {
-		return place{(in ^ maphash.Bytes(m.seeds[0], name)) * shareSpacing, at.check ^ uint32(maphash.Bytes(m.seeds[1], name))}
-	}
-	of.division = place{at.hash*shareSpacing + 2, at.check}
-	of.client = named(n.Key, at.hash)
+// division returns the place of the division of a limit, or of a client.
+func (p place) division() place { return place{p.hash*shareSpacing + 2, p.check} }
+
+// locateShare appends the locations of a check's share.
+func (m *Store) locateShare(all []location, at *location, n *store.Share) []location {
+	client := m.locatePart(at, n.Key)
+	user := client
 	if n.User != nil {
-		of.users = place{of.client.hash*shareSpacing + 2, of.client.check}
-		of.user = named(n.User, of.users.hash)
+		user = m.locatePart(&client, n.User)
 	}
-	return of
+	return append(all, client, user)
+}
+
+// locatePart locates the part of a client of a limit, or of a user of a client.
+func (m *Store) locatePart(in *location, name []byte) (at location) {
+	at.hash = (in.hash ^ maphash.Bytes(m.seeds[0], name)) * shareSpacing
+	at.check = in.check ^ uint32(maphash.Bytes(m.seeds[1], name))
+	m.setShard(&at)
+	return at
 }
 
 // readShare reads the records of a check's share. Those that are not there read as zero.
-func (m *Store) readShare(at *location, n *store.Share, h *counting.Sharing) {
+func readShare(at *location, share []location, n *store.Share, h *counting.Sharing) {
 	*h = counting.Sharing{}
-	of := m.locateShare(at, n)
-	at.shard.readDivision(of.division, &h.Division)
-	at.shard.readPart(of.client, &h.Client)
+	client, user := &share[atClient], &share[atUser]
+	at.shard.readDivision(at.division(), &h.Division)
+	client.shard.readPart(client.place, &h.Client)
 	if n.User != nil {
-		at.shard.readDivision(of.users, &h.Users)
-		at.shard.readPart(of.user, &h.User)
+		client.shard.readDivision(client.division(), &h.Users)
+		user.shard.readPart(user.place, &h.User)
 	}
 }
 
 // saveShare stores what has changed of them.
-func (m *Store) saveShare(at *location, n *store.Share, h *counting.Sharing, now int64) {
-	of := m.locateShare(at, n)
+func saveShare(at *location, share []location, h *counting.Sharing, now int64) {
+	client, user := &share[atClient], &share[atUser]
 	if h.DivisionChanged {
-		at.shard.saveDivision(of.division, &h.Division, now)
+		at.shard.saveDivision(at.division(), &h.Division, limitBurst, now)
 	}
 	if h.ClientChanged {
-		at.shard.savePart(of.client, &h.Client, now)
+		client.shard.savePart(client.place, &h.Client, now)
 	}
 	if h.UsersChanged {
-		at.shard.saveDivision(of.users, &h.Users, now)
+		client.shard.saveDivision(client.division(), &h.Users, markBurst, now)
 	}
 	if h.UserChanged {
-		at.shard.savePart(of.user, &h.User, now)
+		user.shard.savePart(user.place, &h.User, now)
 	}
 }
 
@@ -83,9 +94,9 @@ func (s *shard) readDivision(p place, d *counting.Division) {
 	}
 }
 
-func (s *shard) saveDivision(p place, d *counting.Division, now int64) {
-	s.saveShareSlot(p, d.Expires, d.Level, d.Active, d.Round<<clientBits|d.Clients, now)
-	s.saveShareSlot(p.second(), d.Expires, d.Before, d.Capped, d.Over, now)
+func (s *shard) saveDivision(p place, d *counting.Division, burst, now int64) {
+	s.saveShareSlot(p, d.Expires, d.Level, d.Active, d.Round<<clientBits|d.Clients, burst, now)
+	s.saveShareSlot(p.second(), d.Expires, d.Before, d.Capped, d.Over, burst, now)
 }
 
 func (s *shard) readPart(p place, part *counting.Part) {
@@ -115,18 +126,21 @@ func (s *shard) savePart(p place, part *counting.Part, now int64) {
 	if part.Large {
 		unit |= 2
 	}
-	s.saveShareSlot(p, part.Expires, part.Debt, part.At, unit, now)
+	s.saveShareSlot(p, part.Expires, part.Debt, part.At, unit, markBurst, now)
 	if part.Least != 0 || part.Most != 0 {
-		s.saveShareSlot(p.second(), part.Expires, part.Least, part.Most, 0, now)
+		s.saveShareSlot(p.second(), part.Expires, part.Least, part.Most, 0, markBurst, now)
 	} else {
 		s.forget(p.second())
 	}
 }
 
+// limitBurst has a limit's division count as wholly used, so that it is evicted after the parts of its clients.
+const limitBurst = markUsed
+
 // saveShareSlot stores three numbers. Like a mark they count as half used, so that they are evicted before buckets with nothing
 // left: their loss gives a client its share once more, and no units beyond the limit.
-func (s *shard) saveShareSlot(p place, expires, x, third, unit, now int64) {
+func (s *shard) saveShareSlot(p place, expires, x, third, unit, burst, now int64) {
 	b := counting.Bucket{Expires: expires, X: x, Y: third, Form: counting.Form{Algorithm: counting.ShareRecord, Tick: 1, Rate: 1, Unit: unit}}
 	i, found := s.find(p)
-	s.put(p, i, found, &b, markBurst, now)
+	s.put(p, i, found, &b, burst, now)
 }
