@@ -41,6 +41,7 @@ type scenario struct {
 	config  redisstore.Config
 	listens bool // to what would end cached denials
 	payer   int  // of a choice between the limits, from 1; 0 for none
+	divided bool // keys are clients that divide the limit
 }
 
 // A long age, so that no slow machine has a cached denial expire.
@@ -50,18 +51,21 @@ var (
 )
 
 var scenarios = []scenario{
-	{"one limit", 1, 1, 1, ample, redisstore.Config{}, false, 0},
-	{"five limits", 5, 1, 1, ample, redisstore.Config{}, false, 0},
-	{"hot key, 64 callers", 1, 64, 1, ample, redisstore.Config{}, false, 0},
-	{"hot key, 256 callers", 1, 256, 1, ample, redisstore.Config{}, false, 0},
-	{"64 keys, 64 callers", 1, 64, 64, ample, redisstore.Config{}, false, 0},
-	{"256 keys, 256 callers", 1, 256, 256, ample, redisstore.Config{}, false, 0},
-	{"five limits, 64 keys, 64 callers", 5, 64, 64, ample, redisstore.Config{}, false, 0},
-	{"denied, not cached", 1, 1, 1, 1, redisstore.Config{DenialCache: uncached}, false, 0},
-	{"denied", 1, 1, 1, 1, redisstore.Config{DenialCache: cached}, true, 0},
-	{"a choice of three, the first pays", 3, 1, 1, ample, redisstore.Config{}, false, 1},
-	{"a choice of three, the last pays", 3, 1, 1, ample, redisstore.Config{}, false, 3},
-	{"prefetched", 1, 1, 1, ample, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Hour}}, false, 0},
+	{"one limit", 1, 1, 1, ample, redisstore.Config{}, false, 0, false},
+	{"five limits", 5, 1, 1, ample, redisstore.Config{}, false, 0, false},
+	{"hot key, 64 callers", 1, 64, 1, ample, redisstore.Config{}, false, 0, false},
+	{"hot key, 256 callers", 1, 256, 1, ample, redisstore.Config{}, false, 0, false},
+	{"64 keys, 64 callers", 1, 64, 64, ample, redisstore.Config{}, false, 0, false},
+	{"256 keys, 256 callers", 1, 256, 256, ample, redisstore.Config{}, false, 0, false},
+	{"five limits, 64 keys, 64 callers", 5, 64, 64, ample, redisstore.Config{}, false, 0, false},
+	{"denied, not cached", 1, 1, 1, 1, redisstore.Config{DenialCache: uncached}, false, 0, false},
+	{"denied", 1, 1, 1, 1, redisstore.Config{DenialCache: cached}, true, 0, false},
+	{"a choice of three, the first pays", 3, 1, 1, ample, redisstore.Config{}, false, 1, false},
+	{"a choice of three, the last pays", 3, 1, 1, ample, redisstore.Config{}, false, 3, false},
+	{"divided", 1, 1, 1, ample, redisstore.Config{}, false, 0, true},
+	{"divided, denied", 1, 1, 1, 1, redisstore.Config{}, false, 0, true},
+	{"divided by 64 clients, 64 callers", 1, 64, 64, ample, redisstore.Config{}, false, 0, true},
+	{"prefetched", 1, 1, 1, ample, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Hour}}, false, 0, false},
 }
 
 // ample is enough for all checks, and so little that no unit comes back while they are measured.
@@ -106,6 +110,9 @@ func (s *scenario) measure(t *testing.T) string {
 		}
 		limits[i] = core.Per(quota, time.Duration(i+1)*10_000*time.Hour).By(keyfuncs.Everyone()).Named("limit" + strconv.Itoa(i))
 	}
+	if s.divided {
+		limits[0] = limits[0].Fair(core.Shares{By: keyfuncs.Header("X-Client")})
+	}
 	if s.payer > 0 {
 		limits = []core.Limit{core.First(limits...)}
 	}
@@ -116,8 +123,13 @@ func (s *scenario) measure(t *testing.T) string {
 	for i := range keys {
 		keys[i] = fmt.Sprintf("user:%07d", i)
 	}
+	decide := func(key string) core.Decision { return l.AllowKey(context.Background(), key, 1) }
+	if s.divided {
+		decide = func(key string) core.Decision { return l.Allow(&client{nil, key}) }
+	}
 	ask := func(key string) {
-		if d := l.AllowKey(context.Background(), key, 1); d.Err != nil {
+		d := decide(key)
+		if d.Err != nil {
 			t.Errorf("%s: %v", s.name, d.Err)
 		}
 	}
@@ -135,6 +147,18 @@ func (s *scenario) measure(t *testing.T) string {
 	wire.together(t, s.callers, func(i int) { ask(keys[i%s.keys]) })
 	return s.row("", wire.usage(t).since(before))
 }
+
+// client is a request of one that divides a limit.
+type client struct {
+	keyfuncs.Request
+	name string
+}
+
+func (*client) Context() context.Context { return context.Background() }
+
+func (*client) Value(any) any { return nil }
+
+func (c *client) Header(_ string, i int) (string, bool) { return c.name, i == 0 }
 
 func (s *scenario) row(allocations string, u usage) string {
 	return fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t %s\t", allocations, u.trips, u.calls, u.commands, u.out, u.in, s.name)
