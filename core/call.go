@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/advice"
 	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -19,7 +18,7 @@ type call struct {
 	results []Result
 	reading keyfuncs.Reading // the request as functions of the application see it
 	classes []classed        // of the limits that have classes
-	shares  []store.Share    // of the checks that have one
+	shares  []shareOf        // under limits with Fair
 	refused []refusal        // by limits in shadow mode, without asking the store
 	exact   bool             // in an outage, a cost above the share of this process does not fit
 	asked   bool             // of a question of compose.Together, whose asker settles what it charges

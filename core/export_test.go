@@ -77,3 +77,10 @@ const (
 	AdviceUnguarded = Advice(advice.Unguarded)
 	AdviceUnlisted  = Advice(advice.Unlisted)
 )
+
+// Lines returns how many keys have waiting requests.
+func (l *Limiter) Lines() int {
+	l.waitlist.mu.Lock()
+	defer l.waitlist.mu.Unlock()
+	return len(l.waitlist.keys)
+}

@@ -157,9 +157,27 @@ func (c *call) askShare(l *limit, r keyfuncs.Request) Reason {
 			return ReasonAmbiguousKey
 		}
 	}
-	c.shares = append(c.shares, n)
-	check.Share = &c.shares[len(c.shares)-1]
+	c.shares = append(c.shares, shareOf{l, n})
+	if check.Rule.Divided { // else it says who of those who wait is next, of which the store knows nothing
+		check.Share = &c.shares[len(c.shares)-1].Share
+	}
 	return ReasonUndecided
+}
+
+// shareOf is the client of a request under a limit with Fair.
+type shareOf struct {
+	limit *limit
+	store.Share
+}
+
+// shareUnder returns the client of the request under a limit, or nil.
+func (c *call) shareUnder(l *limit) *store.Share {
+	for i := range c.shares {
+		if c.shares[i].limit == l {
+			return &c.shares[i].Share
+		}
+	}
+	return nil
 }
 
 // askKey returns what a function says of a request, or the key of those without one.

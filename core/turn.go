@@ -31,6 +31,10 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, s subject, d *Decis
 	} else if rule, until := l.waitlist.full(c, start); rule != nil {
 		d.denyPlace(rule, start, until)
 		return
+	} else if i := c.inLine(); i >= 0 {
+		if !l.queueFairly(ctx, c, s, d, &at, start, i) {
+			return
+		}
 	} else if !l.queue(ctx, c, s, d, &at, start) {
 		return
 	}

@@ -34,6 +34,7 @@ type keyQueue struct {
 	lastTurn time.Time     // of the requests that wait
 	rule     *Rule         // that this turn is by
 	wakeup   chan struct{} // receives one value for each slot of the key that is given back
+	line     *fairLine     // of the requests that wait by share; nil if there are none
 }
 
 // maxWakeups bounds how many slots that are given back at once wake requests.
@@ -42,7 +43,8 @@ const maxWakeups = 64
 // place is what a waiting request occupies: one place in all, and one in the queue of
 // each key whose limit delays it. The zero place is none.
 type place struct {
-	keys []uint64
+	keys   []uint64
+	waiter *waiter // in the line of the last of them, if that has one
 }
 
 func (p place) taken() bool { return len(p.keys) > 0 }
@@ -144,6 +146,14 @@ func (w *waitlist) leave(p place) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if p.waiter != nil {
+		if p.waiter.lost {
+			p.keys = p.keys[:len(p.keys)-1]
+			w.taken.Add(1) // it was given back for the other's
+		} else {
+			p.waiter.line.gone(p.waiter)
+		}
+	}
 	w.taken.Add(-1)
 	for _, key := range p.keys {
 		q := w.keys[key]
@@ -151,6 +161,9 @@ func (w *waitlist) leave(p place) {
 			delete(w.keys, key)
 		} else {
 			w.keys[key] = q
+		}
+		if q.line != nil {
+			q.line.left(q.taken)
 		}
 	}
 }
@@ -174,7 +187,11 @@ func (w *waitlist) wake(checks []Check) {
 		if checks[i].Rule.Algorithm != store.Concurrency {
 			continue
 		}
-		wakeup := w.keys[w.keyHash(&checks[i])].wakeup
+		q := w.keys[w.keyHash(&checks[i])]
+		if q.line != nil {
+			q.line.freed(checks[i].Cost, checks[i].Rule)
+		}
+		wakeup := q.wakeup
 		for range min(checks[i].Cost, maxWakeups) {
 			select {
 			case wakeup <- struct{}{}:

@@ -135,10 +135,11 @@ func (c *class) next() *Place {
 	return f.first
 }
 
-// Return has a called request wait again where it was: nothing was free for it.
-func (l *Line) Return(p *Place) {
+// Return has a called request wait again where it was: nothing was free for it. It reports whether the request was called in front
+// of a higher class, for which something may be free. That one is next, then.
+func (l *Line) Return(p *Place) (lower bool) {
 	c := l.classes[p.request.Class]
-	if p.lower { // so that the next is of a higher class, for which something may be free
+	if p.lower {
 		l.since = max(l.since, lowerEvery-2)
 	} else if l.since > 0 {
 		l.since--
@@ -149,6 +150,7 @@ func (l *Line) Return(p *Place) {
 	}
 	c.back(p.client, p.byClient)
 	p.state = waiting
+	return p.lower
 }
 
 // Resting is a client or user that is not called.
