@@ -57,7 +57,12 @@ func (w *waiter) wake() {
 
 // inLine returns the first check of a call for which requests wait in a fairLine, or -1.
 func (c *call) inLine() int {
-	return slices.IndexFunc(c.limits, func(l *limit) bool { return l.fair != nil && l.wait > 0 && !l.shadow })
+	for i, l := range c.limits {
+		if l.fair != nil && l.wait > 0 && !l.shadow && c.checks[i].Cost > 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // standing is what a line has to know of a call's i-th check.
@@ -226,9 +231,9 @@ func (f *fairLine) denied(w *waiter, r *LimitResult) {
 	now := time.Now()
 	switch r.Standing {
 	case store.OverShare, store.OverMaximum, store.UserOver:
-		until := now.Add(max(r.RetryAfter, minPoll))
-		i, _ := slices.BinarySearchFunc(f.resting, until, func(r rest, until time.Time) int { return r.until.Compare(until) })
-		f.resting = slices.Insert(f.resting, i, rest{f.Rest(&w.Place, r.Standing == store.UserOver), until})
+		if who, ok := f.Rest(&w.Place, r.Standing == store.UserOver); ok {
+			f.rest(who, now.Add(max(r.RetryAfter, minPoll)))
+		}
 		lower = true
 	case store.Undivided, store.WithinShare, store.OfMinimum:
 	}
@@ -241,6 +246,15 @@ func (f *fairLine) denied(w *waiter, r *LimitResult) {
 		f.dueAt(now.Add(r.RetryAfter))
 	}
 	f.goOn()
+}
+
+// rest has a client or user not called until then.
+func (f *fairLine) rest(who line.Resting, until time.Time) {
+	if int64(len(f.resting)) > 2*f.Len()+maxAsking { // of those that have left
+		f.resting = slices.DeleteFunc(f.resting, func(r rest) bool { return !f.Rests(r.Resting) })
+	}
+	i, _ := slices.BinarySearchFunc(f.resting, until, func(r rest, until time.Time) int { return r.until.Compare(until) })
+	f.resting = slices.Insert(f.resting, i, rest{who, until})
 }
 
 // served ends the place of a request that was let through. r is what the store said, nil if it was not asked.

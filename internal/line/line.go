@@ -153,38 +153,6 @@ func (l *Line) Return(p *Place) (lower bool) {
 	return p.lower
 }
 
-// Resting is a client or user that is not called.
-type Resting struct {
-	class        *class
-	client, user *flow // user is nil if all the client rests
-}
-
-// Rest has the client of a place not called, or its user alone, whatever waits of it, until Wake.
-func (l *Line) Rest(p *Place, user bool) Resting {
-	r := Resting{class: l.classes[p.request.Class], client: p.client}
-	if user && p.client.inner != nil {
-		r.user = p.user
-		p.client.inner.rest(p.user)
-		r.class.settle(p.client)
-	} else {
-		r.class.rest(p.client)
-	}
-	return r
-}
-
-// Wake ends a rest.
-func (l *Line) Wake(r Resting) {
-	if r.class.known[r.client.id] != r.client {
-		return // it has left
-	}
-	if r.user == nil {
-		r.class.wake(r.client)
-	} else if r.client.inner != nil {
-		r.client.inner.wake(r.user)
-		r.class.settle(r.client)
-	}
-}
-
 // Served ends the place of a called request that has got what it waited for.
 func (l *Line) Served(p *Place) {
 	if p.client.inner != nil {

@@ -8,7 +8,8 @@ type Bounds struct {
 
 // Join gives a request a place at the end of the line, in place of another if the line is full:
 //
-//   - of the client with the most places for its weight, if the newcomer's client then still has fewer for its own;
+//   - of the client with the most places beyond its first for its weight, if the newcomer's client then still has fewer for its own. So
+//     every client gets one before any has two;
 //   - else of the user with the most places of the same client, by the same rule;
 //   - else of the lowest class, for a higher one, if the newcomer's client has less than its share of all places and
 //     the lowest class has more than one in lowerEvery.
@@ -45,7 +46,7 @@ func (l *Line) ofClient(mine *holder, weight int64) *Place {
 		return nil
 	}
 	most := l.holders.most.all[0]
-	if (mine.count()+1)*most.weight >= most.places*weight {
+	if mine.count()*most.weight >= (most.places-1)*weight {
 		return nil
 	}
 	for i := len(l.classes) - 1; i >= 0; i-- { // the lowest class has its last places
@@ -119,7 +120,7 @@ func (c *class) lastOf(h *holder) *Place {
 // crowd knows who has how many places.
 type crowd struct {
 	known  map[uint64]*holder
-	most   heap[*holder] // who has the most for its weight first
+	most   heap[*holder] // who has the most beyond its first place, for its weight, first
 	weight int64         // of all
 }
 
@@ -132,7 +133,9 @@ type holder struct {
 	users  *crowd // of a client; nil if it is not divided
 }
 
-func (h *holder) before(other *holder) bool { return h.places*other.weight > other.places*h.weight }
+func (h *holder) before(other *holder) bool {
+	return (h.places-1)*other.weight > (other.places-1)*h.weight
+}
 
 func (h *holder) moved(to int) { h.at = to }
 

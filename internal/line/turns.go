@@ -211,9 +211,8 @@ func (t *turns) rest(f *flow) {
 }
 
 func (t *turns) wake(f *flow) {
-	if f.resting = false; t.known[f.id] == f {
-		t.settle(f)
-	}
+	f.resting = false
+	t.settle(f)
 }
 
 // forget forgets a flow without places.
