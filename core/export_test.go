@@ -84,3 +84,15 @@ func (l *Limiter) Lines() int {
 	defer l.waitlist.mu.Unlock()
 	return len(l.waitlist.keys)
 }
+
+// Resting returns how many clients in lines are not asked for.
+func (l *Limiter) Resting() (n int) {
+	l.waitlist.mu.Lock()
+	defer l.waitlist.mu.Unlock()
+	for _, q := range l.waitlist.keys {
+		if q.line != nil {
+			n += len(q.line.resting)
+		}
+	}
+	return n
+}

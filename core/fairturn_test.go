@@ -34,6 +34,7 @@ type lineup struct {
 	served  []string
 	denied  []string
 	at      map[string]time.Duration // when it was decided
+	took    time.Duration            // all together
 }
 
 func newLineup(l *core.Limiter, holds time.Duration) *lineup {
@@ -65,6 +66,8 @@ func (u *lineup) come(ctx context.Context, name, who, method string) {
 func (u *lineup) end(t *testing.T) (served, denied string) {
 	t.Helper()
 	u.group.Wait()
+	u.took = time.Since(u.start)
+	time.Sleep(time.Second) // slots are given back
 	synctest.Wait()
 	check.All(t, "who waits when all have ended, and for what", []any{u.limiter.Stats().Waiting, u.limiter.Lines()}, int64(0), 0)
 	return strings.Join(u.served, " "), strings.Join(u.denied, ", ")
@@ -248,7 +251,7 @@ func TestSlotsOfAFairLineAreTakenAtOnce(t *testing.T) {
 			}
 			_, denied := u.end(t)
 			check.Equal(t, "denied", denied, "")
-			if took, want := time.Since(u.start), time.Duration(n)*time.Millisecond; took > want*3/2 {
+			if took, want := u.took, time.Duration(n)*time.Millisecond; took > want*3/2 {
 				t.Errorf("%d requests of 10 ms, 10 at a time, took %v, want %v", n, took, want)
 			}
 			if calls := store.calls(); calls > int64(5*n) {
@@ -256,6 +259,65 @@ func TestSlotsOfAFairLineAreTakenAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Trap: requests ask a distant store one after the other, and most of the limit stays unused.
+func TestADistantStoreIsAskedForSeveral(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"slots":    core.Concurrent(10).Wait(10 * time.Second),
+		"a bucket": core.PerSecond(1000).Burst(500).Wait(10 * time.Second),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := intercept(func(_ context.Context, call string, _ []core.Check) error {
+				time.Sleep(5 * time.Millisecond)
+				return nil
+			})
+			l := newLimiter(t, core.Config{Store: &store, MaxWaiting: 4000, Limits: []core.Limit{fairly(limit)}})
+			u := newLineup(l, 5*time.Millisecond)
+			const n = 1500
+			for i := range n {
+				u.come(t.Context(), fmt.Sprint(i), fmt.Sprint("c", i%7), "")
+			}
+			_, denied := u.end(t)
+			check.Equal(t, name+": denied", denied, "")
+			want := time.Second // after what the burst holds
+			if name == "slots" {
+				want = n / 10 * 15 * time.Millisecond // a request is 5 ms at work, and 5 ms on the way to the store and back
+			}
+			if took := u.took; took > want*5/4 {
+				t.Errorf("%s: %d requests took %v, want %v", name, n, took, want)
+			}
+		})
+	}
+}
+
+// Trap: whoever is denied, hangs up and comes again leaves something behind each time.
+func TestHangingUpInAFairLineLeavesNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		store := newRemote()
+		l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{fairly(core.PerMinute(10).Wait(time.Minute))}})
+		u := newLineup(l, 0)
+		for i := range 20 {
+			u.come(t.Context(), fmt.Sprint("a", i), "a", "")
+		}
+		ctx, hangUp := context.WithCancel(t.Context())
+		for i := range 1000 {
+			u.come(ctx, fmt.Sprint("m", i), fmt.Sprint("m", i%3), "")
+			if i%4 == 3 {
+				hangUp()
+				ctx, hangUp = context.WithCancel(t.Context())
+			}
+		}
+		hangUp()
+		if n := l.Resting(); n > 200 {
+			t.Errorf("%d clients are not asked for", n)
+		}
+		served, _ := u.end(t)
+		if n := strings.Count(served, "a"); n < 14 { // half of the burst stays for others, so that not all come in time
+			t.Errorf("%d of 20 requests were served: %s", n, served)
+		}
+	})
 }
 
 // A request that can't go on for another reason keeps its place, and others are not held up.
