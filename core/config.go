@@ -48,7 +48,8 @@ type Config struct {
 
 	// MaxWaitingPerKey bounds how many of them have the same key under one limit, so that one
 	// client can't take all places. Defaults to the number of free places: one greedy key gets
-	// half of all places, two get a third each, and another key always finds a place.
+	// half of all places, two get a third each, and another key always finds a place. Under limits with
+	// [Limit.Fair] it bounds those of one client for a key, and by default clients share the places of a key.
 	MaxWaitingPerKey int64
 
 	// Headers are the dialects of the rate limit headers. Defaults to Draft11.

@@ -71,6 +71,12 @@ type Share struct {
 // With [Limit.Scale] the limit follows the load, and in an overload those over their shares are shed first. [Limiter.AllowKey] has no
 // client, and asks for a key that nobody divides. A limit with Fair is a token bucket, or a [Concurrent] limit with [Limit.Wait], in which shares
 // say who comes next. It can have no Tiers and no Penalty, be none of [First], and not be leased to regions.
+//
+// With [Limit.Wait], requests of this process that wait for the limit come next by share: clients by weight and cost, the users of one in
+// turn, a higher class of [Limit.Classes] before a lower one, which gets at least one of eight. Nobody starves: of requests with cost 1,
+// at most (j+1)·W/w + W + K + 1 are served before one that has j of its client in front of it in the same class, where W is the weight of all
+// K clients that wait and w that of its own. In a full line, a request takes the place of the client with most places, unless
+// its own client has as many: that other request is denied at once. A request waits in the line of the first limit with Fair that it is subject to.
 func (l Limit) Fair(shares Shares) Limit {
 	l.settings.set(setFair)
 	l.fair = &shares

@@ -45,10 +45,13 @@ func (l Limit) LeakyBucket(maxDelay time.Duration) Limit {
 // slot back. For slots of other processes they ask every 10 to 250 ms; of many requests
 // that wait with one key, one asks every 25 ms.
 //
+// With [Limit.Fair] they are served by the shares of their clients, and by class. Then a token bucket has no queue either, and those that
+// are next ask when there should be room.
+//
 // A turn is fixed when the store decides. What running requests give back later, by
 // [Limit.Estimate] or [Limit.RefundOn], does not bring it forward.
 //
-// A token bucket that queues can't have [Limit.KeepFree]: queued requests would be in
+// A token bucket that queues can't have [Limit.KeepFree] without Fair: queued requests would be in
 // front of those that it keeps room for. [Limit.Penalty] needs a token bucket, and no
 // request waits for the end of a block.
 func (l Limit) Wait(maxDelay time.Duration) Limit {

@@ -122,13 +122,12 @@ func counts(t *testing.T, u *turns) (waiting, called int64) {
 		} else if f.in != &u.absent || !u.now.before(f.next) {
 			t.Fatal("a flow is remembered for nothing")
 		}
-		w, n := f.waiting, f.called
 		if f.inner != nil {
-			if w, n = counts(t, f.inner); w != f.waiting || n != f.called {
+			if w, n := counts(t, f.inner); w != f.waiting || n != f.called {
 				t.Fatal("a client's places are not those of its users")
 			}
 		} else {
-			w = 0
+			w := int64(0)
 			for p := f.first; p != nil; p = p.after {
 				if w++; p.after != nil && (p.after.before != p || p.after.number < p.number) || p.after == nil && f.last != p || !p.Waits() {
 					t.Fatal("a list is in disorder")
@@ -141,7 +140,7 @@ func counts(t *testing.T, u *turns) (waiting, called int64) {
 		if ready := f.waiting > 0 && !f.resting && (f.inner == nil || len(f.inner.ready.all) > 0); ready != (f.in == &u.ready) {
 			t.Fatal("a flow is not ready when it should be")
 		}
-		waiting, called = waiting+w, called+n
+		waiting, called = waiting+f.waiting, called+f.called
 	}
 	if weight != u.weight {
 		t.Fatalf("flows weigh %d, and count %d", weight, u.weight)
