@@ -25,7 +25,7 @@ func (l *Limiter) queueFairly(ctx context.Context, c *call, s subject, d *Decisi
 		l.decideNow(ctx, c, s, d)
 		wait, again, because := d.turn(c, max(poll, time.Duration(l.waitlist.longestQueue(*at))*crowdPoll), time.Since(start))
 		if wait == 0 || !again {
-			l.waitlist.asked(at, d, i)
+			l.waitlist.ended(at, d, i)
 		}
 		if wait == 0 {
 			return true
@@ -92,62 +92,4 @@ func (d *Decision) denyInLine(rule *Rule) {
 		wait = min(rule.Window, time.Second)
 	}
 	d.denyPlace(rule, now, now.Add(wait))
-}
-
-// asked ends the place of a request that does not wait for room in its line any more.
-func (w *waitlist) asked(p *place, d *Decision, i int) {
-	if p.waiter == nil || !d.Allowed {
-		return // it leaves
-	}
-	var r *LimitResult
-	if results := d.Results(); i < len(results) && results[i].Charged {
-		r = &results[i]
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p.waiter.line.served(p.waiter, r)
-	p.waiter.line.goOn()
-}
-
-func (w *waitlist) denied(of *waiter, r *LimitResult) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	of.line.denied(of, r)
-}
-
-func (w *waitlist) stepAside(of *waiter) {
-	if of == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	of.line.stepAside(of)
-	of.line.goOn()
-}
-
-// back has a request that stepped aside wait again.
-func (w *waitlist) back(of *waiter) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	of.line.Return(&of.Place)
-	if of.line.First() == &of.Place {
-		of.line.dueAt(time.Now())
-	}
-	of.line.goOn()
-}
-
-// mayAsk reports whether a request may ask the store: it was called, or its time is up and it is next.
-func (w *waitlist) mayAsk(of *waiter) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !of.lost && !of.asking && of.line.First() == &of.Place {
-		of.line.call()
-	}
-	if of.asking {
-		select {
-		case <-of.called:
-		default:
-		}
-	}
-	return of.asking
 }

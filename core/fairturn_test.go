@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -375,5 +376,74 @@ func TestAFairLineInDisorder(t *testing.T) {
 				t.Errorf("%s: %d of 3000 were served", name, n)
 			}
 		})
+	}
+}
+
+// In an outage in which all may go on, nobody waits to the end.
+func TestAFairLineInAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		store := newFlaky(false)
+		l := limiterOn(t, store, fairly(core.PerHour(10).Wait(time.Hour)).OnOutage(core.Allow))
+		u := newLineup(l, 0)
+		for i := range 30 {
+			u.come(t.Context(), fmt.Sprint(i), fmt.Sprint("c", i%3), "")
+		}
+		store.down.Store(true)
+		_, denied := u.end(t)
+		check.Equal(t, "denied", denied, "")
+		if u.took > 30*time.Minute {
+			t.Errorf("the last waited for %v", u.took)
+		}
+	})
+}
+
+// The whole way, by share and by arrival: one client with 200 connections, and 50 with one, at 20 slots.
+func TestLightClientsDoNotWaitForAHeavyOne(t *testing.T) {
+	t.Parallel()
+	p99 := map[bool]time.Duration{}
+	for _, fair := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			limit := forAll(core.Concurrent(20).Wait(10 * time.Second))
+			if fair {
+				limit = fairly(core.Concurrent(20).Wait(10 * time.Second))
+			}
+			l := limiterOn(t, core.NewMemory(), limit)
+			var mu sync.Mutex
+			var waits []time.Duration
+			var group sync.WaitGroup
+			come := func(client string, pause time.Duration) {
+				group.Go(func() {
+					random := rand.New(rand.NewPCG(uint64(len(client)), 1))
+					for start := time.Now(); time.Since(start) < 10*time.Second; {
+						came := time.Now()
+						d := l.Allow(&request{values: map[any]any{"client": client, "user": client}})
+						if waited := time.Since(came); pause > 0 {
+							mu.Lock()
+							waits = append(waits, waited)
+							mu.Unlock()
+						}
+						if d.Allowed {
+							time.Sleep(10 * time.Millisecond)
+						}
+						d.Settle(core.Outcome{})
+						time.Sleep(time.Duration(random.Int64N(int64(2*pause) + 1)))
+					}
+				})
+			}
+			for range 200 {
+				come("m00", 0)
+			}
+			for i := range 50 {
+				come(fmt.Sprintf("c%02d", i), 100*time.Millisecond)
+			}
+			group.Wait()
+			time.Sleep(time.Second)
+			slices.Sort(waits)
+			p99[fair] = waits[len(waits)*99/100]
+			t.Logf("by share %v: p99 %v, p50 %v of %d requests of light clients", fair, p99[fair], waits[len(waits)/2], len(waits))
+		})
+	}
+	if 4*p99[true] > p99[false] {
+		t.Errorf("p99 of light clients is %v, and %v by arrival", p99[true], p99[false])
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/race"
 )
 
 const (
@@ -229,6 +230,9 @@ func simulate(n int, q queue, groups []group) []crowded {
 func TestNobodyStarves(t *testing.T) {
 	t.Parallel()
 	n := long.Rounds(200_000, 10_000_000)
+	if race.Enabled {
+		n = 50_000
+	}
 	light := group{name: "100 light clients", clients: 100, rate: 500}
 	heavy := group{name: "a heavy one", clients: 1, rate: 3000}
 	for name, tt := range map[string]struct {
