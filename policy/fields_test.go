@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -100,6 +101,13 @@ var fieldCases = []fieldCase{
 	{fields: "limit.tiers limit.tiers.limits", file: one("limit: 1/hour, by: everyone, tiers: {by: plan, limits: {«free|pro»: 2/hour}}"), ask: "plan=pro; plan=pro"},
 	{fields: "limit.tiers.by value.stored", file: one("limit: 1/hour, by: everyone, tiers: {by: {stored: «level|plan»}, limits: {pro: 2/hour}}"), ask: "plan=pro; plan=pro"},
 	{fields: "value.header", file: one("limit: 1/hour, by: everyone, tiers: {by: {header: «X-Level|X-Plan»}, limits: {pro: 2/hour}}"), ask: "X-Plan=pro; X-Plan=pro"},
+	{fields: "limit.fair", file: one("limit: 4/hour, by: everyone«|, fair: {by: user}»"), ask: "user=a"},
+	{fields: "fair.by", file: one("limit: 4/hour, by: everyone, fair: {by: «user|ip»}"), ask: many("user=%d ip=192.0.2.1", 4)},
+	{fields: "fair.within", file: one("limit: 8/hour, by: everyone, fair: {by: everyone«|, within: user»}"), ask: many("user=%d", 4) + "; user=0; user=0; user=1"},
+	{fields: "fair.of fair.shares share.maximum", file: one("limit: 8/hour, by: everyone, fair: {by: user, of: «plan|{stored: level}», shares: {pro: {maximum: 1}}}"), ask: "user=a plan=pro; user=a plan=pro"},
+	{fields: "share.weight", file: one("limit: 8/hour, by: everyone, fair: {by: user, of: plan, shares: {pro: {weight: «1|3»}}}"), ask: many("user=%d plan=pro", 2) + ";" + many("user=%d", 4) + "; user=1 plan=pro; user=1 plan=pro"},
+	{fields: "share.minimum", file: one("limit: 8/hour, by: everyone, fair: {by: user, of: plan, shares: {pro: {minimum: «1|3»}}, guaranteed: 3}"), ask: "user=a plan=pro; user=a plan=pro; user=a plan=pro"},
+	{fields: "fair.guaranteed", file: one("limit: 8/hour, by: everyone, fair: {by: user, of: plan, shares: {pro: {minimum: 1}}, guaranteed: «1|4»}"), ask: many("user=a x=%d", 6)},
 	{fields: "limit.scale", file: one("limit: 2/hour, by: everyone, scale: «whole|half»"), ask: "x=y; x=y"},
 	{fields: "limit.keep_free limit.keep_free.share", file: one("limit: 4/hour, by: everyone, keep_free: {share: «0.25|0.75», for: {methods: [POST]}}"), ask: "method=GET; method=GET"},
 	{fields: "limit.keep_free.for", file: one("limit: 4/hour, by: everyone, keep_free: {share: 0.75, for: {methods: [«POST|GET»]}}"), ask: "method=GET; method=GET"},
@@ -237,11 +245,11 @@ func (c *fieldCase) decide(t *testing.T, n int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := core.Store(core.NewMemory())
+	counts := core.Store(core.NewMemory())
 	if c.store != nil {
-		store = c.store()
+		counts = c.store()
 	}
-	l := must.Get(set.Limiter(core.Config{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}, "p"))(t)
+	l := must.Get(set.Limiter(core.Config{Store: counts, Logger: slog.New(slog.NewTextHandler(&log, nil))}, "p"))(t)
 	if c.run != nil {
 		return c.run(t, l, &log)
 	}
@@ -263,6 +271,11 @@ func (c *fieldCase) decide(t *testing.T, n int) string {
 			version = d.Version()
 		}
 		fmt.Fprintf(&told, "%s: %v %d %v %q %s\n", written, d.Reason, d.Status(), h, version, body)
+		for _, result := range d.Results() {
+			if result.Standing != store.Undivided {
+				fmt.Fprintf(&told, "%v of %d\n", result.Standing, result.Share)
+			}
+		}
 		if status, _ := strconv.Atoi(r.Values["status"].(string)); status > 0 {
 			d.Settle(core.Outcome{Status: status})
 			must.OK(t, l.Drain(t.Context()))

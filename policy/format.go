@@ -113,7 +113,7 @@ var value = &either{
 
 var limitObject = &object{
 	ref: "limit", like: "as in {limit: 5/15m, by: ip}", doc: "One limit: so many units per window, for each key.",
-	apart: [][]string{{"cost", "cost_by", "estimate", "estimate_by"}, {"keep_free", "classes"}},
+	apart: [][]string{{"cost", "cost_by", "estimate", "estimate_by"}, {"keep_free", "classes"}, {"tiers", "fair"}, {"penalty", "fair"}},
 	hints: map[string]string{
 		"rate": "write limit: 100/minute", "quota": "write limit: 100/minute", "requests_per_unit": "write limit: 100/minute", "unit": "write limit: 100/minute", "window": "write limit: 100/minute", "per": "write limit: 100/minute",
 		"burst": "it is part of limit: 100/minute burst 20", "algorithm": "it is part of limit: 100/minute sliding", "jitter": "it is part of limit: 100/hour fixed jitter", "from_first_use": "it is part of limit: 100/5h from first use",
@@ -143,6 +143,7 @@ var limitObject = &object{
 			{name: "limits", of: &named{of: limitText, name: anyText, most: 500}, required: true, doc: "The numbers for each value. Another value has those of the limit itself."},
 		}}, doc: "Other numbers for some requests, such as those of a plan."},
 		{name: "scale", of: appName, doc: "A function of the application, from policy.Options, that returns by what the numbers are multiplied now."},
+		{name: "fair", of: fairObject, doc: "Clients divide the limit: while units are scarce, those who have used more than their share are denied, and the others are not."},
 		{name: "keep_free", of: &object{fields: []field{
 			{name: "share", of: &number{least: 0, most: 1, open: true}, required: true, doc: "The part of the limit that is kept free, such as 0.2."},
 			{name: "for", of: condition, required: true, doc: "The requests that may use all of it."},
@@ -171,6 +172,23 @@ var limitObject = &object{
 		{name: "hidden", of: boolean{}, doc: "Clients are not told of the limit: it is in no header, and in no problem but by when to try again. Defaults to false."},
 		{name: "status", of: &integer{400, 499}, doc: "The status of denials by the limit, such as 402 for a plan that is used up. Defaults to 429."},
 		{name: "shadow", of: boolean{}, doc: "The limit is judged and reported, and never enforced. Defaults to false."},
+	},
+}
+
+// fairObject says how clients divide a limit.
+var fairObject = &object{
+	ref: "fair", like: "as in {by: tenant}", doc: "How clients divide a limit.",
+	hints: map[string]string{"weights": "write shares: {pro: {weight: 4}}", "minimum": "write shares: {pro: {minimum: 100}}", "maximum": "write shares: {pro: {maximum: 100}}", "plan": "write of: plan"},
+	fields: []field{
+		{name: "by", of: key, required: true, doc: "What tells the clients apart, such as tenant. It must be something that costs: whoever can make up clients can take the limit."},
+		{name: "within", of: key, doc: "What tells users of one client apart. They divide its share evenly. Defaults to none."},
+		{name: "of", of: value, doc: "What chooses among shares, such as plan, or {header: X-Plan} behind a gateway that sets it. It must be the same for all requests of a client."},
+		{name: "shares", of: &named{name: anyText, most: 500, of: &object{ref: "share", some: true, like: "as in {weight: 4}", fields: []field{
+			{name: "weight", of: &integer{1, store.MaxWeight}, doc: "How large the share is beside those of others. Defaults to 1."},
+			{name: "minimum", of: units, doc: "Units per window that a client can use whatever others do, of what is guaranteed. Defaults to none."},
+			{name: "maximum", of: units, doc: "Units per window that a client can use, however much is idle. Defaults to the limit itself."},
+		}}}, doc: "The share of a client for each value. Clients of another value weigh 1."},
+		{name: "guaranteed", of: units, doc: "How many units are kept free for clients with a minimum, below the burst. Let it be the sum of their minima. Defaults to none."},
 	},
 }
 

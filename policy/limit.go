@@ -24,6 +24,9 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 	}
 	l = s.cost(l, n)
 	l = regions(s.use(l, n), n)
+	if fair := n.get("fair"); fair != nil {
+		l = s.fair(l, fair)
+	}
 	if !s.chosen[name] && (shadow || n.get("shadow").isTrue()) {
 		l = l.Shadow()
 	}

@@ -21,7 +21,7 @@ type Options struct {
 	// Conditions are for the field condition.
 	Conditions map[string]keyfuncs.Condition
 
-	// Values are for tiers and for the field value, such as the plan of a request's tenant. A
+	// Values are for tiers, fair and the field value, such as the plan of a request's tenant. A
 	// value "" is none.
 	Values map[string]func(keyfuncs.Request) string
 
