@@ -186,7 +186,11 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.regions, to.choice, to.spills = from.regions, from.inChoice, from.settings.has(setSpill)
 	to.regions, to.hidden, to.status = from.regions, from.hidden, from.status
 	to.variants, to.classes = new(variants), from.classes
-	to.advice = l.advisor.Add(from.facts(to.key))
+	asked := to.key
+	if from.fair != nil && asked.Kind() == keyfuncs.Everyone().Kind() { // then its clients are what advice is about
+		asked = from.fair.By
+	}
+	to.advice = l.advisor.Add(from.facts(asked))
 	if from.scale != nil {
 		to.scaling = newScaling(from.scale, to.least, to.advice)
 	}
@@ -199,13 +203,13 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	}
 	to.shows = from.costBy != nil || from.tiers != nil || from.classes != nil || len(from.when) > 0
 	to.plain = !to.shows && to.scaling == nil && !to.upToBurst
+	if from.fair != nil {
+		to.fair = from.fair.ready()
+	}
 	l.needAll(from.name, to)
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
 	l.follows = l.follows || l.waits || to.reserves()
-	if from.fair != nil {
-		to.fair = from.fair.ready()
-	}
 	if from.tiers != nil {
 		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: to.least, advice: to.advice}
 	}
@@ -226,12 +230,19 @@ func checksOf(limits []limit) int {
 	return n
 }
 
-// kind says what the limit's keys, and the keys of its operations, are made of.
+// kind says what the limit's keys, those of clients that divide it, and the keys of its operations, are made of.
 func (l *limit) kind() string {
-	if l.rule.Once > 0 {
-		return l.key.Kind() + " once per " + l.once.Kind()
+	kind := l.key.Kind()
+	if l.fair != nil {
+		kind += " divided by " + l.fair.by.Kind()
+		if l.fair.users {
+			kind += " and " + l.fair.within.Kind()
+		}
 	}
-	return l.key.Kind()
+	if l.rule.Once > 0 {
+		kind += " once per " + l.once.Kind()
+	}
+	return kind
 }
 
 // conceal returns what finds the key of a client whose address or name is known, if keys are hashed under a secret.

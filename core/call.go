@@ -248,10 +248,15 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 }
 
 // repeated names the part of the request that is there several times, where the key of the
-// limit or of its operation needs one.
+// limit, of its client or of its operation needs one.
 func (l *limit) repeated(r keyfuncs.Request) string {
 	if what := l.key.Repeated(r); what != "" {
 		return what
+	}
+	if l.fair != nil {
+		if what := l.fair.repeated(r); what != "" {
+			return what
+		}
 	}
 	return l.once.Repeated(r)
 }

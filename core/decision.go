@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -88,6 +89,7 @@ type LimitResult struct {
 	Soft      bool    // charged, and more is used than the soft limit
 	class     uint8   // of the request from 1 on, if the limit has classes; see Decision.Class
 	Reason    Reason  // why the limit denies without asking the store, such as ReasonMissingKey; else ReasonUndecided
+	Maximum   int64   // Share.Maximum of the client under a limit with Fair; 0 for none
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
@@ -167,7 +169,10 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
 		r.Rule, r.Result, r.Shadow, r.Or, r.Reason = check.Rule, c.results[i], check.Shadow, check.Or, ReasonUndecided
-		r.Hidden, r.class = c.limits[i].hidden, c.classOf(c.limits[i])
+		r.Hidden, r.class, r.Maximum = c.limits[i].hidden, c.classOf(c.limits[i]), 0
+		if check.Share != nil {
+			r.ofShare(check)
+		}
 		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r, c.asker)
 	}
 	for i, refused := range c.refused {
@@ -246,6 +251,9 @@ func (d Decision) LogValue() slog.Value {
 		attrs = append(attrs, slog.String("limit", b.Rule.Name), slog.Int64("remaining", b.Remaining))
 		if class := d.classOf(&b); class != "" {
 			attrs = append(attrs, slog.String("class", class))
+		}
+		if b.Standing != store.Undivided {
+			attrs = append(attrs, slog.String("standing", b.Standing.String()), slog.Int64("share", b.Share))
 		}
 	}
 	if what := d.Ambiguous(); what != "" {

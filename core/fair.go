@@ -70,7 +70,8 @@ type Share struct {
 //
 // With [Limit.Scale] the limit follows the load, and in an overload those over their shares are shed first. [Limiter.AllowKey] has no
 // client, and asks for a key that nobody divides. A limit with Fair is a token bucket, or a [Concurrent] limit with [Limit.Wait], in which shares
-// say who comes next. It can have no Tiers and no Penalty, be none of [First], and not be leased to regions.
+// say who comes next. It can have no Tiers, Penalty, WarnAt, Soft
+// and SlowDown, be none of [First], and not be leased to regions.
 //
 // With [Limit.Wait], requests of this process that wait for the limit come next by share: clients by weight and cost, the users of one in
 // turn, a higher class of [Limit.Classes] before a lower one, which gets at least one of eight. Nobody starves: of requests with cost 1,
@@ -99,6 +100,8 @@ func (l *Limit) validateFair() error {
 		return errors.New("Fair and Penalty can't be combined: the denials of one client would block all of them")
 	case l.inChoice > 0:
 		return errors.New("an alternative of First can't have Fair")
+	case l.warnAt != nil || l.slow.most > 0 || n.hasSoft:
+		return errors.New("Fair can't be combined with WarnAt, Soft and SlowDown, which go by how much of a limit is used: what a client has left says nothing about that")
 	case n.Algorithm == store.Concurrency && l.wait == 0:
 		return errors.New("the shares of a concurrency limit say who of those who wait comes next: add Wait")
 	case n.Algorithm == store.Concurrency && s.Guaranteed > 0:
@@ -114,10 +117,8 @@ func (s *Shares) validate() error {
 	if s.Guaranteed < 0 {
 		return fmt.Errorf("Fair: Guaranteed must be at least 0, got %d", s.Guaranteed)
 	}
-	if s.Within.Kind() != "" {
-		if err := s.Within.Err(); err != nil {
-			return fmt.Errorf("Fair: Within: %w", err)
-		}
+	if err := s.Within.Err(); s.hasUsers() && err != nil {
+		return fmt.Errorf("Fair: Within: %w", err)
 	}
 	if s.Guaranteed > 0 && s.Of == nil {
 		return errors.New("Fair: Guaranteed without Of: nobody has a minimum")
@@ -132,8 +133,19 @@ type fairness struct {
 	of         func(keyfuncs.Request) Share
 }
 
+// hasUsers reports whether Within is set, if only to a key that can't work.
+func (s *Shares) hasUsers() bool { return !errors.Is(s.Within.Err(), keyfuncs.Func{}.Err()) }
+
 func (s *Shares) ready() *fairness {
-	return &fairness{by: s.By, within: s.Within, users: s.Within.Kind() != "", of: s.Of}
+	return &fairness{by: s.By, within: s.Within, users: s.hasUsers(), of: s.Of}
+}
+
+// repeated is limit.repeated for the client and its user.
+func (f *fairness) repeated(r keyfuncs.Request) string {
+	if what := f.by.Repeated(r); what != "" || !f.users {
+		return what
+	}
+	return f.within.Repeated(r)
 }
 
 // askShare adds the client to the last check. It returns a reason to deny the request, or ReasonUndecided.
@@ -141,16 +153,16 @@ func (c *call) askShare(l *limit, r keyfuncs.Request) Reason {
 	check := &c.checks[len(c.checks)-1]
 	n := store.Share{Weight: 1}
 	if l.fair.of != nil {
-		reading := keyfuncs.Reading{Request: r}
-		of := l.fair.of(&reading)
-		if reading.Repeated() != "" {
+		c.reading = keyfuncs.Reading{Request: r}
+		of := l.fair.of(&c.reading)
+		if c.reading.Repeated() != "" {
 			return ReasonAmbiguousKey
 		}
 		if of.Weight != 0 {
 			n.Weight = of.Weight
 		}
 		n.Minimum, n.Maximum = min(of.Minimum, check.Rule.Guaranteed), of.Maximum
-		if n.Weight < 1 || n.Weight > store.MaxWeight || of.Minimum < 0 || of.Maximum < 0 || of.Maximum > store.AllParts {
+		if n.Weight < 1 || n.Weight > store.MaxWeight || of.Minimum < 0 || of.Maximum < 0 || of.Maximum > store.AllParts || of.Maximum > 0 && of.Maximum < of.Minimum {
 			return ReasonInvalidCost
 		}
 	}
@@ -195,6 +207,39 @@ func (c *call) askKey(f keyfuncs.Func, r keyfuncs.Request) ([]byte, keyfuncs.Pre
 	}
 	c.keys = keys
 	return keys[start:len(keys):len(keys)], presence
+}
+
+// ofShare notes what a client is told of its part of the limit beside what the store says.
+func (r *LimitResult) ofShare(check *Check) {
+	if r.Maximum = check.Share.Maximum; r.Maximum == 0 {
+		return
+	}
+	if r.Remaining = min(r.Remaining, r.Maximum); r.Standing == store.OverMaximum {
+		r.Remaining = min(r.Remaining, max(check.Cost-1, 0))
+	}
+}
+
+// most returns how many units the client can use at once at most.
+func (r *LimitResult) most() int64 {
+	if r.Maximum > 0 {
+		return min(r.Maximum, r.Rule.Burst)
+	}
+	return r.Rule.Burst
+}
+
+// overShare reports whether the binding limit denies the request, since its client or user has more than a share of it, and that
+// may be told.
+func (d *Decision) overShare() bool {
+	b, ok := d.Binding()
+	return ok && !b.Allowed && b.told() && (b.Standing == store.OverShare || b.Standing == store.UserOver)
+}
+
+// sameShare reports whether two checks are of one client, and one user of it, with the same numbers.
+func sameShare(a, b *store.Share) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Weight == b.Weight && a.Minimum == b.Minimum && a.Maximum == b.Maximum && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.User, b.User)
 }
 
 // cloneShare returns a copy of a check's share that outlives the call.

@@ -26,6 +26,8 @@ func (l Limit) guarding() (Limit, error) {
 		unused = "KeepFree"
 	case l.classes != nil:
 		unused = "Classes"
+	case l.fair != nil:
+		unused = "Fair"
 	case l.hasOnce:
 		unused = "OncePer"
 	case l.estimate:

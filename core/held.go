@@ -21,7 +21,7 @@ func hold(q *asked, c *call, peek bool) {
 		}
 		q.Held = append(q.Held, seam.Held{
 			Rule: *check.Rule, Key: bytes.Clone(check.Key), Once: bytes.Clone(check.Once), Cost: asks,
-			Estimate: c.limits[i].estimate, Given: given, Result: *r,
+			Estimate: c.limits[i].estimate, Given: given, Result: *r, Share: cloneShare(check.Share),
 		})
 		for _, spare := range c.spares(i) { // none if it was only peeked at
 			q.Held = append(q.Held, seam.Held{Rule: *spare.check.Rule, Key: spare.check.Key, Spare: true, Result: spare.result})
@@ -41,7 +41,7 @@ func settleHeld(l *Limiter, all []seam.Held, age time.Duration, refund bool, o O
 			c.limit = &limit{rule: rule} // the policy no longer has it
 		}
 		c.elsewhere, c.spare = true, h.Spare
-		c.check = Check{Key: h.Key, Rule: &rule, Cost: h.Cost, Once: h.Once}
+		c.check = Check{Key: h.Key, Rule: &rule, Cost: h.Cost, Once: h.Once, Share: h.Share}
 		c.result, c.first, c.taken = h.Result, h.Cost, h.Cost
 		if !h.Result.Charged {
 			c.first, c.taken = 0, 0

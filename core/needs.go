@@ -25,6 +25,10 @@ func (l *Limiter) needAll(name string, limit *limit) {
 	whose := fmt.Sprintf("limit %q", name)
 	l.need(whose, limit.key.Needs())
 	l.need(whose, limit.once.Needs())
+	if limit.fair != nil {
+		l.need(whose, limit.fair.by.Needs())
+		l.need(whose, limit.fair.within.Needs())
+	}
 	for _, c := range limit.when {
 		l.need(whose, c.Needs())
 	}

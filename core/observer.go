@@ -167,12 +167,19 @@ func appendAttr(attrs []slog.Attr, name, text string) []slog.Attr {
 
 // Key returns the key that the i-th of Decision.Results counts, as [keyfuncs.Encode] writes
 // it: "user:42". It may identify a person; API keys and other secrets in it are hashed. It is
-// empty where the request lacks the key, or has it several times. For reading.
-func (o *Observation) Key(i int) []byte {
-	if check := o.check(i); check != nil {
-		return visible(check.Key)
+// empty where the request lacks the key, or has it several times. Of a limit with [Limit.Fair] it is the key of the client,
+// whose share is judged: all of them have one key of the limit. For reading.
+func (o *Observation) Key(i int) []byte { return clientOf(o.check(i)) }
+
+// clientOf returns the key of whoever a check is about, for observers.
+func clientOf(check *Check) []byte {
+	switch {
+	case check == nil:
+		return nil
+	case check.Share != nil:
+		return visible(check.Share.Key)
 	}
-	return nil
+	return visible(check.Key)
 }
 
 // visible returns a key for observers: that of requests without one has no meaning for them.
@@ -232,12 +239,7 @@ type Settlement struct {
 }
 
 // Key returns the key whose bucket changed, as [Observation.Key] does.
-func (s Settlement) Key() []byte {
-	if s.check == nil {
-		return nil
-	}
-	return visible(s.check.Key)
-}
+func (s Settlement) Key() []byte { return clientOf(s.check) }
 
 // Observers returns an observer that passes everything on to several, in order; nil ones are
 // left out. One that panics does not keep the others from hearing.

@@ -107,6 +107,8 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 		dst = append(dst, `"Blocked after exceeding the limit repeatedly.`...)
 	case d.blocked():
 		dst = append(dst, `"Blocked.`...)
+	case d.overShare():
+		dst = append(dst, `"You have used your share of what is available now.`...)
 	default:
 		dst = append(dst, `"Rate limit exceeded.`...)
 	}

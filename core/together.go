@@ -272,6 +272,9 @@ func (c *call) merge(from *limit, check *Check) (at int, err error) {
 		if from.choice > 0 || c.limits[i].choice > 0 {
 			return 0, fmt.Errorf("the limit %q of First is asked twice for one key, and each request may be charged to another limit: decide these separately", check.Rule.Name)
 		}
+		if !sameShare(other.Share, check.Share) {
+			return 0, fmt.Errorf("the limit %q is asked twice, for two clients that divide it: decide these separately", check.Rule.Name)
+		}
 		if *other.Rule != *check.Rule || other.Shadow != check.Shadow || !bytes.Equal(other.Once, check.Once) {
 			return 0, fmt.Errorf("the limit %q is asked twice for one key, with different numbers or operations: decide these separately", check.Rule.Name)
 		}

@@ -277,6 +277,12 @@ func (s *scope) compare(p *policy, name, n *node, l core.Limit) {
 // kindsOf returns what a limit's keys are made of, as a store compares it: a user and an address are never one key.
 func (s *scope) kindsOf(n *node) string {
 	kinds := s.key(n.get("by")).Kind()
+	if fair := n.get("fair"); fair != nil {
+		kinds += " divided by " + s.key(fair.get("by")).Kind()
+		if within := fair.get("within"); within != nil {
+			kinds += " and " + s.key(within).Kind()
+		}
+	}
 	if once := n.get("once_per"); once != nil {
 		kinds += " once per " + s.key(once.get("key")).Kind()
 	}

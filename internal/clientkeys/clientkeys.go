@@ -242,6 +242,7 @@ const mostCombinations = 64
 // can be made; none if kinds is not understood.
 func combinations(kinds string) [][]string {
 	kinds, _, _ = strings.Cut(kinds, " once per ")
+	kinds, _, _ = strings.Cut(kinds, " divided by ")
 	all, rest, ok := alternatives(kinds)
 	if !ok || rest != "" {
 		return nil

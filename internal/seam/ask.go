@@ -86,9 +86,10 @@ type Held struct {
 	Key      []byte
 	Once     []byte // the operation that it belongs to, or nil
 	Cost     int64
-	Estimate bool // by Limit.Estimate, to be corrected later
-	Given    bool // by a cost that the question gave, which can be corrected, too
-	Spare    bool // not charged: costs of the one before can go on to it, see Limit.SpillOver
+	Estimate bool         // by Limit.Estimate, to be corrected later
+	Given    bool         // by a cost that the question gave, which can be corrected, too
+	Share    *store.Share // the client's part of the limit, or nil
+	Spare    bool         // not charged: costs of the one before can go on to it, see Limit.SpillOver
 	Result   store.Result
 
 	// For Settle: the real cost is known, and what it is.
