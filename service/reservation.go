@@ -28,22 +28,27 @@ type chargesOf struct {
 }
 
 // The first byte. Another order of fields needs another: processes of two versions settle each other's reservations while
-// a release is rolled out. So one without a debt that is chosen has the format that older processes read.
+// a release is rolled out. So one has the first format that holds what it needs, which older processes read.
 const (
 	reservationFormat = 2
-	debtFormat        = 3 // all numbers, those of the debt included
+	debtFormat        = 3 // also with the numbers of the debt
+	shareFormat       = 4 // all numbers, and the share of each charge
 )
 
 // format returns the format that a reservation needs, and how many numbers of each rule that has.
 func (v *reservation) format() (first byte, numbers int) {
+	first, numbers = reservationFormat, flat.Before
 	for i := range v.charges {
 		for k := range v.charges[i].held {
-			if v.charges[i].held[k].Rule.HasDebt {
-				return debtFormat, flat.Length
+			switch r := &v.charges[i].held[k].Rule; {
+			case r.Divided:
+				return shareFormat, flat.Length
+			case r.HasDebt:
+				first, numbers = debtFormat, flat.WithDebt
 			}
 		}
 	}
-	return reservationFormat, flat.Before
+	return first, numbers
 }
 
 // isSpare stands in the place of Held.Estimate for a Held that is a spare one.
@@ -76,6 +81,8 @@ func (v *reservation) read(text []byte) error {
 	switch {
 	case len(text) > 0 && text[0] == reservationFormat:
 	case len(text) > 0 && text[0] == debtFormat:
+		r.numbers = flat.WithDebt
+	case len(text) > 0 && text[0] == shareFormat:
 		r.numbers = flat.Length
 	default:
 		return errReservation
@@ -137,6 +144,27 @@ func (w *writer) held(h *compose.Held) {
 	w.bool(h.Given)
 	w.text(h.Key)
 	w.text(h.Once)
+	if w.numbers == flat.Length {
+		w.share(h)
+	}
+}
+
+// share writes the share of a charge: a weight of 0 for none.
+func (w *writer) share(h *compose.Held) {
+	n := h.Share
+	if n == nil {
+		w.int(0)
+		return
+	}
+	w.int(n.Weight)
+	w.int(n.Minimum)
+	w.int(n.Maximum)
+	w.int(int64(h.Result.Standing))
+	w.text(n.Key)
+	w.bool(n.User != nil)
+	if n.User != nil {
+		w.text(n.User)
+	}
 }
 
 // reader reads what a writer has written. Once something is bad, it returns zeros. Tokens are sealed, so what
@@ -174,6 +202,24 @@ func (r *reader) text() []byte {
 	return text
 }
 
+// share reads what writer.share has written.
+func (r *reader) share(h *compose.Held) {
+	weight := r.int()
+	if weight == 0 {
+		return
+	}
+	n := &store.Share{Weight: weight, Minimum: r.int(), Maximum: r.int()}
+	standing := r.int()
+	if n.Key = r.text(); r.int() == 1 {
+		n.User = r.text()
+	}
+	if standing < 0 || standing > int64(store.OverMaximum) {
+		r.bad = true
+		return
+	}
+	h.Share, h.Result.Standing = n, store.Standing(standing)
+}
+
 func (r *reader) held() (h compose.Held, err error) {
 	name := string(r.text())
 	var written flat.Numbers
@@ -187,6 +233,9 @@ func (r *reader) held() (h compose.Held, err error) {
 	h.Key = r.text()
 	if once := r.text(); len(once) > 0 {
 		h.Once = once
+	}
+	if r.numbers == flat.Length {
+		r.share(&h)
 	}
 	if r.bad {
 		return h, errReservation

@@ -15,17 +15,18 @@ import (
 // nanoseconds and truth values 0 or 1. The order of Values never changes; what is added comes last.
 type Numbers struct {
 	// Algorithm, Quota, Window, Burst, Whole, Soft, Jitter plus twice FromUse, Wait, Once, Repeats, the five of Block in their
-	// order, Unit and Day of Calendar; Debt, and whether it is chosen.
+	// order, Unit and Day of Calendar; Debt, and whether it is chosen; Guaranteed, and Divided.
 	Values [Length]int64
 
 	Zone string // the name of Calendar.Location; "" for none
 }
 
-// Length is how many Values there are, and Before how many there were before Debt: those of numbers whose debt is not chosen
-// can be written without it, which older processes read.
+// Length is how many Values there are. Before is how many there were before Debt, and WithDebt how many before Guaranteed: numbers
+// without what came later can be written without it, which older processes read.
 const (
-	Length = 19
-	Before = 17
+	Length   = 21
+	WithDebt = 19
+	Before   = 17
 )
 
 // Of returns numbers as integers and a text.
@@ -41,14 +42,17 @@ func Of(n *store.Numbers) Numbers {
 	if n.Calendar.Location != nil {
 		zone = n.Calendar.Location.String()
 	}
-	hasDebt := int64(0)
+	hasDebt, divided := int64(0), int64(0)
 	if n.HasDebt {
 		hasDebt = 1
+	}
+	if n.Divided {
+		divided = 1
 	}
 	return Numbers{Zone: zone, Values: [Length]int64{
 		int64(n.Algorithm), n.Quota, int64(n.Window), n.Burst, n.Whole, n.Soft, jitter, int64(n.Wait), int64(n.Once), n.Repeats,
 		n.Block.After, int64(n.Block.Within), int64(n.Block.For), n.Block.Factor, int64(n.Block.Max),
-		int64(n.Calendar.Unit), int64(n.Calendar.Day), n.Debt, hasDebt,
+		int64(n.Calendar.Unit), int64(n.Calendar.Day), n.Debt, hasDebt, n.Guaranteed, divided,
 	}}
 }
 
@@ -67,7 +71,7 @@ func (f *Numbers) Numbers() (store.Numbers, error) {
 		Wait: time.Duration(v[7]), Once: time.Duration(v[8]), Repeats: v[9],
 		Block:    store.Block{After: v[10], Within: time.Duration(v[11]), For: time.Duration(v[12]), Factor: v[13], Max: time.Duration(v[14])},
 		Calendar: store.Period{Unit: store.PeriodUnit(v[15]), Day: int(v[16])},
-		Debt:     v[17], HasDebt: v[18] == 1,
+		Debt:     v[17], HasDebt: v[18] == 1, Guaranteed: v[19], Divided: v[20] == 1,
 	}
 	switch f.Zone {
 	case "":

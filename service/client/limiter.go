@@ -237,6 +237,15 @@ var reasons = func() map[string]core.Reason {
 	return all
 }()
 
+// standings are the standings by their text. One that this version does not know is none.
+var standings = func() map[string]store.Standing {
+	all := make(map[string]store.Standing)
+	for s := store.WithinShare; s <= store.OverMaximum; s++ {
+		all[s.String()] = s
+	}
+	return all
+}()
+
 var errServiceOutage = errors.New("weblimit: the store of the service did not answer it")
 
 // verdict returns an answer as a limiter takes it.
@@ -276,10 +285,11 @@ func (c *Client) verdict(a *Answer) (compose.Verdict, error) {
 		if err != nil {
 			return v, c.failure(store.ClassUnknown, err)
 		}
-		*to = core.LimitResult{Rule: rule, Shadow: of.Shadow, Hidden: of.Hidden, Or: of.Or, WarnLevel: of.Warning}
+		*to = core.LimitResult{Rule: rule, Shadow: of.Shadow, Hidden: of.Hidden, Or: of.Or, WarnLevel: of.Warning, Maximum: of.Maximum}
 		to.Result = core.Result{
 			Allowed: of.Allowed, Charged: of.Charged, Blocked: of.Blocked, Repeated: of.Repeated, PassedOver: of.PassedOver, Remaining: of.Remaining,
 			RetryAfter: millis(of.RetryAfterMS), Window: millis(of.EffectiveWindowMS), ResetAfter: millis(of.ResetMS), At: cmp.Or(of.AtUS, now),
+			Standing: standings[of.Standing], Share: of.Share,
 		}
 		switch r := reasons[of.Reason]; r {
 		case core.ReasonMissingKey, core.ReasonAmbiguousKey, core.ReasonInvalidCost:

@@ -17,14 +17,16 @@ import (
 // sentNumbers are the fields of store.Numbers, and why an answer of the service does not have one.
 var sentNumbers = map[string]string{
 	"Algorithm": "", "Quota": "", "Window": "", "Burst": "", "Soft": "", "Wait": "", "Calendar": "",
-	"Whole":   "what other classes of requests may use is nobody's business, beyond that this one may use less",
-	"Jitter":  "when a window ends is said, and not how that was found",
-	"Debt":    "the service charges, and says what is left",
-	"HasDebt": "the service charges, and says what is left",
-	"FromUse": "when a window ends is said, and so when one that has not begun would",
-	"Once":    "the service remembers operations",
-	"Repeats": "the service counts them",
-	"Block":   "the service counts denials, and says when a block ends",
+	"Whole":      "what other classes of requests may use is nobody's business, beyond that this one may use less",
+	"Jitter":     "when a window ends is said, and not how that was found",
+	"Debt":       "the service charges, and says what is left",
+	"HasDebt":    "the service charges, and says what is left",
+	"Divided":    "the service divides, and says how a client stands to its share",
+	"Guaranteed": "the service keeps it free",
+	"FromUse":    "when a window ends is said, and so when one that has not begun would",
+	"Once":       "the service remembers operations",
+	"Repeats":    "the service counts them",
+	"Block":      "the service counts denials, and says when a block ends",
 }
 
 // The rules in decisions of a client have the numbers of the policy: a field that is forgotten on the way would be

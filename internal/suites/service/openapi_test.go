@@ -146,6 +146,13 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 		ask("/v1/check", `{"policy":"running","key":"b"}`)
 	}
 	ask("/v1/check", `{"policy":"classes","request":{"method":"POST"}}`)
+	for range 3 {
+		ask("/v1/check", `{"policy":"fair","request":{"values":{"tenant":"acme","user":"ann","plan":"small"}}}`)
+	}
+	for range 9 {
+		ask("/v1/check", `{"policy":"fair","request":{"values":{"tenant":"heavy","user":"ann"}}}`)
+		ask("/v1/check", `{"policy":"fair","request":{"values":{"tenant":"light"}}}`)
+	}
 	ask("/v1/check", `{"policy":"keys","request":{}}`)
 	ask("/v1/check", `{"policy":"keys","request":{"headers":{"Authorization":["Bearer a","Bearer b"]}}}`)
 	ask("/v1/check", `{"policy":"tokens","request":{"values":{"tenant":"acme","tokens":4000}},"costs":{"month":950000}}`)

@@ -247,6 +247,7 @@ var decoratorCases = map[string]core.Limit{
 	"Debt":          core.PerHour(7).FixedWindow().Estimate(3).Debt(2).By(sameKey),
 	"Estimate":      core.PerHour(7).Estimate(3).By(sameKey),
 	"EstimateBy":    core.PerHour(7).EstimateBy(func(r keyfuncs.Request) int64 { return 1 + said(r) }).By(sameKey),
+	"Fair":          core.PerHour(6).By(keyfuncs.Everyone()).Fair(core.Shares{By: sameKey, Of: func(keyfuncs.Request) core.Share { return core.Share{Maximum: 4} }}),
 	"FixedWindow":   core.PerHour(3).FixedWindow().By(sameKey),
 	"FromFirstUse":  core.PerHour(3).FromFirstUse().By(sameKey),
 	"Jitter":        core.PerHour(3).FixedWindow().Jitter().By(sameKey),

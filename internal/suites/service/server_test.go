@@ -61,6 +61,9 @@ policies:
   classes:
     limits:
       shared: {limit: 10/hour, by: everyone, classes: [{name: checkout, when: {methods: [POST]}, keep: 0.2}, {name: others}]}
+  fair:
+    limits:
+      capacity: {limit: 10/hour, by: everyone, estimate: 1, fair: {by: tenant, within: user, of: plan, shares: {small: {maximum: 2}}}}
   closed:
     limits:
       closed: {limit: 1/hour, by: everyone, on_outage: deny}
