@@ -227,6 +227,14 @@ func (r *LimitResult) most() int64 {
 	return r.Rule.Burst
 }
 
+// usual returns of how many units a client that has a fifth left is near its limit: of its share, since others may want the rest.
+func (r *LimitResult) usual() int64 {
+	if r.Standing != store.Undivided {
+		return min(r.most(), r.Share)
+	}
+	return r.Rule.Burst
+}
+
 // overShare reports whether the binding limit denies the request, since its client or user has more than a share of it, and that
 // may be told.
 func (d *Decision) overShare() bool {

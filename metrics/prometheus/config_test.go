@@ -67,6 +67,8 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 	}
 	limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{perUser(core.PerHour(4)).Named("classes").
 		Classes(core.Class{Name: "high", When: keyfuncs.Methods("POST"), Keep: 0.5}, core.Class{Name: "low"})}}).Allow(on("/orders/{id}"))
+	limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{core.PerHour(4).By(keyfuncs.Everyone()).Named("capacity").
+		Fair(core.Shares{By: keyfuncs.User("user")})}}).Allow(on("/orders/{id}"))
 	down.Registry().Report(core.Event{Kind: store.EventBreakerOpened, Node: "a:6379"})
 	down.Registry().Report(core.Event{Kind: "notices failing", Node: "billing", Count: 1})
 	down.Registry().Report(core.Event{Kind: "export failing", Node: "openmeter", Count: 1})

@@ -2,6 +2,8 @@ package prometheus_test
 
 import (
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,4 +49,38 @@ func TestResultsOfClasses(t *testing.T) {
 		`class_results_total{class="high",limit="api",result="allowed"} 1`,
 		`class_results_total{class="low",limit="api",result="allowed"} 2`,
 		`class_results_total{class="low",limit="api",result="denied"} 1`)
+}
+
+// Each request counts by how its client stands to its share. One that has used more is denied, and shows as such.
+func TestResultsOfShares(t *testing.T) {
+	t.Parallel()
+	observer, registry := observe(t, weblimitprom.Config{})
+	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{core.PerHour(8).By(keyfuncs.Everyone()).Named("api").Fair(core.Shares{
+		By: keyfuncs.Header("X-Client"), Guaranteed: 1, Of: func(r keyfuncs.Request) core.Share {
+			switch keyfuncs.HeaderOf(r, "X-Client") {
+			case "minimum":
+				return core.Share{Minimum: 1}
+			case "maximum":
+				return core.Share{Maximum: 1}
+			}
+			return core.Share{}
+		},
+	})}})
+	for _, client := range []string{"light", "minimum", "maximum", "maximum", "heavy", "heavy", "heavy", "heavy", "heavy", "heavy"} {
+		l.Allow(keyfuncs.Values{"X-Client": client})
+	}
+	got := values(t, registry, "weblimit_share_results_total")
+	for _, want := range []string{
+		`share_results_total{limit="api",result="allowed",standing="of_minimum"} 1`,
+		`share_results_total{limit="api",result="denied",standing="over_maximum"} 1`,
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("there is no %s in %q", want, got)
+		}
+	}
+	if !slices.ContainsFunc(got, func(line string) bool {
+		return strings.HasPrefix(line, `share_results_total{limit="api",result="denied",standing="over_share"}`) && !strings.HasSuffix(line, " 0")
+	}) {
+		t.Errorf("nobody was denied who was over a share: %q", got)
+	}
 }

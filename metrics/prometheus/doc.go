@@ -18,7 +18,9 @@
 //	decisions_total{limit,route,decision,reason}   each request once, for the limit that it is due to
 //	limit_results_total{limit,route,result}        each request once for every limit that it met
 //	class_results_total{limit,class,result}        the same by class, of limits with classes
-//	near_limit_total{limit}                        allowed, and less than a fifth of the burst is left
+//	share_results_total{limit,standing,result}     the same by how the client stood to its share, of limits that clients
+//	                                               divide: within_share, over_share, of_minimum, user_over_share, over_maximum
+//	near_limit_total{limit}                        allowed, and less than a fifth of the burst is left, or of the share
 //	check_duration_seconds{limit}                  how long the store took
 //	retry_after_seconds{limit}                     what denied clients were told to wait
 //	wait_duration_seconds{limit}                   how long requests waited for their turn
@@ -76,7 +78,7 @@
 // # Labels
 //
 // No label has a key, a token or an address of a client, a method or a path. The route is the
-// template of the router, "" where none is known. The labels limit, decision, reason, result, kind and
+// template of the router, "" where none is known. The labels limit, decision, reason, result, standing, kind and
 // class have few values. Config.MaxSeries bounds routes, in case that an application registers
 // routes for what clients send; 1000 limits, 256 nodes and 256 channels and
 // exports are the most.

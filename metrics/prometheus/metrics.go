@@ -10,6 +10,7 @@ type metrics struct {
 	decisions      *prometheus.CounterVec
 	results        *prometheus.CounterVec
 	classes        *prometheus.CounterVec
+	shares         *prometheus.CounterVec
 	near           *prometheus.CounterVec
 	capped         *prometheus.CounterVec
 	errors         *prometheus.CounterVec
@@ -60,6 +61,7 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		decisions:      counter("decisions_total", "Decisions, by the limit that each is due to.", "limit", "route", "decision", "reason"),
 		results:        counter("limit_results_total", "What each limit said to each request that it applied to. Limits in shadow mode say would_be_denied.", "limit", "route", "result"),
 		classes:        counter("class_results_total", "What limits with classes said to the requests of each.", "limit", "class", "result"),
+		shares:         counter("share_results_total", "What limits that clients divide said to requests, by how the client stood to its share.", "limit", "standing", "result"),
 		near:           counter("near_limit_total", "Requests that a limit allowed and that left a client less than a fifth of the burst.", "limit"),
 		capped:         counter("series_capped_total", "Decisions that were counted with the route other, since the limit has too many label sets.", "limit"),
 		errors:         counter("store_errors_total", "Decisions and settlements that the store did not answer.", "class", "node"),

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // otherSeries is the label of what would exceed a bound.
@@ -27,6 +28,7 @@ type limitSeries struct {
 
 	check, retryAfter, wait *histogram
 	near, capped            prometheus.Counter
+	shares                  [len(standings)][len(resultNames)]atomic.Pointer[prometheus.Counter]
 
 	settles     sync.Once
 	settlements [len(settledNames)]struct{ times, units prometheus.Counter } // set by settles
@@ -252,7 +254,7 @@ func (l *limitSeries) said(at *routeSeries, r *core.LimitResult, d *core.Decisio
 	case r.PassedOver:
 		result = resultPassedOver
 	case r.Allowed:
-		if r.Charged && nearPart*r.Remaining < r.Rule.Burst {
+		if r.Charged && nearPart*r.Remaining < usual(r) {
 			l.near.Inc()
 		}
 	case r.Shadow:
@@ -265,12 +267,47 @@ func (l *limitSeries) said(at *routeSeries, r *core.LimitResult, d *core.Decisio
 		series = l.addResults(at, r.Shadow, result)
 	}
 	(*series).Inc()
+	if r.Standing != store.Undivided {
+		l.share(r.Standing, result)
+	}
 	if class := d.Class(r.Rule.Name); class != "" {
 		if l.name == otherSeries {
 			class = otherSeries
 		}
 		l.metrics.classes.WithLabelValues(l.name, class, resultNames[result]).Inc()
 	}
+}
+
+// standings are the values of the label standing.
+var standings = [...]string{
+	store.WithinShare: "within_share", store.OverShare: "over_share", store.OfMinimum: "of_minimum",
+	store.UserOver: "user_over_share", store.OverMaximum: "over_maximum",
+}
+
+// share counts what a limit that clients divide said to a request.
+func (l *limitSeries) share(standing store.Standing, result int) {
+	if int(standing) >= len(standings) { // of a store that knows more
+		return
+	}
+	at := &l.shares[standing][result]
+	counter := at.Load()
+	if counter == nil {
+		made := l.metrics.shares.WithLabelValues(l.name, standings[standing], resultNames[result])
+		counter = &made
+		at.Store(counter)
+		if standing == store.WithinShare { // from 0 on, so that the first denial shows as an increase
+			l.metrics.shares.WithLabelValues(l.name, standings[store.OverShare], resultNames[resultDenied])
+		}
+	}
+	(*counter).Inc()
+}
+
+// usual returns the units of which a client has few left: of a limit that clients divide those of its share, since others may want the rest.
+func usual(r *core.LimitResult) int64 {
+	if r.Standing != store.Undivided {
+		return min(r.Rule.Burst, r.Share)
+	}
+	return r.Rule.Burst
 }
 
 // nearPart says how much a client near its limit has left: less than this part of the burst.

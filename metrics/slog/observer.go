@@ -111,6 +111,11 @@ func (o *Observer) attrs(ctx context.Context, seen *core.Observation, d denial, 
 	retryAfter := seen.Decision.RetryAfter
 	add(attrLimit, d.limit)
 	add("class", seen.Decision.Class(d.limit))
+	if d.result >= 0 {
+		if r := &seen.Decision.Results()[d.result]; r.Standing != store.Undivided {
+			add("standing", r.Standing.String())
+		}
+	}
 	if d.shadow {
 		attrs = append(attrs, slog.Bool("shadow", true))
 		retryAfter = seen.Decision.Results()[d.result].RetryAfter

@@ -209,6 +209,8 @@ func TestEachReasonIsLogged(t *testing.T) {
 		`limit=user reason="missing key" missing="authenticated user" adapter`: {limit: user.OnMissingKey(core.DenyRequest), asks: 1},
 		`limit=user class=low reason="never fits"`: {limit: user.CostBy(func(keyfuncs.Request) int64 { return 7 }).Burst(4).
 			Classes(core.Class{Name: "high", When: keyfuncs.Methods("PUT"), Keep: 0.5}, core.Class{Name: "low"}), asks: 1},
+		`limit=user standing="over maximum" reason="limit exceeded" key=KEY`: {limit: core.PerHour(9).By(keyfuncs.Everyone()).Named("user").
+			Fair(core.Shares{By: byUser, Of: func(keyfuncs.Request) core.Share { return core.Share{Maximum: 1} }}), asks: 2},
 		`limit=user reason="never fits" key=KEY cost=7 adapter`:           {limit: user.CostBy(func(keyfuncs.Request) int64 { return 7 }), asks: 1},
 		`limit=user reason="invalid cost" adapter`:                        {limit: user.CostBy(func(keyfuncs.Request) int64 { return -1 }), asks: 1},
 		`limit=user reason=blocked key=KEY retry_after=1h0m0s adapter`:    {limit: user.Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}), asks: 2},
