@@ -205,6 +205,10 @@ regions: ## have random faults happen to three regions, two processes in each, f
 	@scripts/install-redis
 	cd internal/suites/regions && go test -count 1 -v -timeout 0 -run 'TestRandomFaults' $(TESTFLAGS) . -for $(FOR) $(if $(SEED),-seed $(SEED))
 
+fair: ## have eight processes divide a limit on Redis, for FOR (1m): a busy client beside a hundred light ones, through Gin, gRPC and the service
+	@scripts/install-redis
+	cd internal/suites/fair && go test -count 1 -v -timeout 0 -run 'TestABusyClient' $(TESTFLAGS) . -for $(FOR)
+
 mutants: ## make mistakes in the code on purpose, and see which tests of make test notice; ONLY=regexp chooses by what is wrong or by file
 	@scripts/install-redis
 	@scripts/install-postgres

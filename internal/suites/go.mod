@@ -122,6 +122,7 @@ require (
 	github.com/valyala/fasthttp v1.51.0 // indirect
 	github.com/valyala/fasttemplate v1.2.2 // indirect
 	github.com/valyala/tcplisten v1.0.0 // indirect
+	github.com/weblimit/weblimit/grpclimit v0.0.0
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.53.0 // indirect
@@ -161,3 +162,5 @@ replace (
 	github.com/weblimit/weblimit/service => ../../service
 	github.com/weblimit/weblimit/service/envoy => ../../service/envoy
 )
+
+replace github.com/weblimit/weblimit/grpclimit => ../../grpclimit
