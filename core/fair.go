@@ -166,7 +166,7 @@ func (c *call) askShare(l *limit, r keyfuncs.Request) Reason {
 			return ReasonInvalidCost
 		}
 	}
-	presence := keyfuncs.Present
+	var presence keyfuncs.Presence
 	if n.Key, presence = c.askKey(l.fair.by, r); presence == keyfuncs.Ambiguous {
 		return ReasonAmbiguousKey
 	}

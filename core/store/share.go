@@ -15,6 +15,7 @@ const MaxWeight = 1000
 // Standing says how a client of a limit that clients divide stands to its share, when a request was decided.
 type Standing uint8
 
+// The standings.
 const (
 	Undivided   Standing = iota // clients don't divide the limit, or the request is free
 	WithinShare                 // the request fits the client's share

@@ -86,9 +86,7 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 		granted = false
 	}
 	if !take {
-		for i := range states {
-			states[i].Sharing.unchanged() // nobody has asked
-		}
+		nobodyAsked(states)
 		return
 	}
 	granted = granted && !unknown // even in shadow mode: the call is made again
@@ -101,16 +99,20 @@ func Decide(now int64, checks []store.Check, states []State, take bool) {
 		if !s.fits && c.Rule.Penalized() && !unknown {
 			s.strike(c, now)
 		}
-		if c.Once == nil || c.Cost == 0 {
-			continue
+		if c.Once != nil && c.Cost > 0 {
+			s.remember(c, now, granted && s.fits && !s.passedOver)
 		}
-		switch {
-		case s.reading.Charged:
-			s.Mark, s.MarkChanged = Mark{At: now, Expires: now + c.Rule.Once.Microseconds()}, true
-		case granted && s.fits && s.repeated && !s.passedOver:
-			s.Mark.Repeats++
-			s.MarkChanged = true
-		}
+	}
+}
+
+// remember notes that the check's operation was charged, or repeated.
+func (s *State) remember(c *store.Check, now int64, granted bool) {
+	switch {
+	case s.reading.Charged:
+		s.Mark, s.MarkChanged = Mark{At: now, Expires: now + c.Rule.Once.Microseconds()}, true
+	case granted && s.repeated:
+		s.Mark.Repeats++
+		s.MarkChanged = true
 	}
 }
 
@@ -183,34 +185,6 @@ func (s *State) Commit(r *store.Rule, cost, now int64, granted bool) (changed bo
 // Peek.
 func (s *State) Answer(r *store.Rule, cost int64, result *store.Result) {
 	s.reading.Answer(r, cost, result)
-}
-
-// judgeShare denies the check if its client is over its share, and others may need what is left.
-func (s *State) judgeShare(c *store.Check, now int64) {
-	n := &s.reading.Numbers
-	if n[sharePart], n[tellPart] = 0, 0; c.Share == nil || s.Sharing == nil {
-		return
-	}
-	h, cost := s.Sharing, s.cost(c)
-	h.begin(c, now, cost)
-	if cost == 0 || cost > c.Rule.Burst {
-		return
-	}
-	h.judge(cost, func(more int64) bool { return s.reading.fits(c.Rule, cost+more) })
-	s.fits = h.standing != store.OverMaximum && s.reading.fits(c.Rule, cost+KeptFrom(c.Rule, h.standing))
-	h.tell(cost, s.fits, n)
-}
-
-// commitShare charges the client's share, if the check was charged.
-func (s *State) commitShare(c *store.Check) {
-	h := s.Sharing
-	if c.Share == nil || h == nil {
-		return
-	}
-	if s.reading.Charged && c.Cost > 0 {
-		h.commit(c.Cost)
-	}
-	h.end()
 }
 
 // judgePenalty denies the check if its key is blocked. It reports whether the penalty had to be

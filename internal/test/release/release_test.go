@@ -166,7 +166,7 @@ func newRepository(t *testing.T) *repository {
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
 	)}
-	for _, name := range []string{"CHANGELOG.md", "LICENSE", "api", "core", chartFile, "internal/advice", "internal/clientkeys", "internal/compose", "internal/integer", "internal/limittext", "internal/seam", "internal/shelf", "internal/spelling", "internal/testclock", "keyfuncs", "scripts"} {
+	for _, name := range []string{"CHANGELOG.md", "LICENSE", "api", "core", chartFile, "internal/advice", "internal/clientkeys", "internal/compose", "internal/integer", "internal/limittext", "internal/line", "internal/seam", "internal/shelf", "internal/spelling", "internal/testclock", "keyfuncs", "scripts"} {
 		copyTree(t, filepath.Join(documents.Root, name), filepath.Join(r.dir, name))
 	}
 	if err := os.RemoveAll(filepath.Join(r.dir, "core", "pgstore")); err != nil { // a module of its own: scratchlimit is the only one here
