@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // algorithm is how a limit counts, in the words of docs/choose/algorithms.md.
@@ -34,6 +35,9 @@ type limit struct {
 	HasDebt   bool   `json:",omitempty"` // Debt is chosen; else it is as much as the limit holds
 	Debt      int64  `json:",omitempty"`
 
+	Divided    bool  `json:",omitempty"` // clients divide a token bucket
+	Guaranteed int64 `json:",omitempty"` // to one of them
+
 	// The penalty, if After is above 0.
 	After, Within, For, Factor, Max int64 `json:",omitempty"`
 }
@@ -48,6 +52,9 @@ func (l *limit) String() string {
 	}
 	if l.HasDebt {
 		s += fmt.Sprintf(", debt %d", l.Debt)
+	}
+	if l.Divided {
+		s += fmt.Sprintf(", divided, %d guaranteed", l.Guaranteed)
 	}
 	if l.Wait > 0 {
 		s += fmt.Sprintf(", queue %v", micros(l.Wait))
@@ -83,6 +90,9 @@ func (l *limit) rule() (*store.Rule, error) {
 		if l.Wait > 0 {
 			made = made.Wait(micros(l.Wait))
 		}
+		if l.Divided {
+			made = made.Fair(core.Shares{By: keyfuncs.Everyone(), Of: func(keyfuncs.Request) core.Share { return core.Share{} }, Guaranteed: l.Guaranteed})
+		}
 	case fixedWindow:
 		made = core.Per(l.Quota, micros(l.Window)).FixedWindow()
 		if l.FromUse {
@@ -111,6 +121,37 @@ func (l *limit) rule() (*store.Rule, error) {
 	return &rule, err
 }
 
+// partsOf is how many clients divide a limit.
+const partsOf = 4
+
+// share returns the part that a client has: the first a minimum, the second users, the third a maximum.
+func (l *limit) share(part int) *store.Share {
+	n := &store.Share{Key: fmt.Append(nil, "part-", part), Weight: int64(part)}
+	switch part {
+	case 1:
+		n.Minimum = l.Guaranteed
+	case 2:
+		n.User = []byte("someone")
+	case 3:
+		n.Maximum = l.Quota
+	}
+	return n
+}
+
+// keeps returns what a request must leave to others, by how its client stands to its share. A request without an answer can have been
+// granted whatever it had to leave.
+func (l *limit) keeps(standing store.Standing) int64 {
+	switch standing {
+	case store.OverShare:
+		return l.Guaranteed + (l.Burst-l.Guaranteed)/2
+	case store.WithinShare, store.UserOver:
+		return l.Guaranteed
+	case store.OverMaximum:
+		return l.Burst
+	}
+	return 0
+}
+
 func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 // randomLimit returns a limit that requests of a history reach. windows are the lengths to choose from.
@@ -121,6 +162,9 @@ func randomLimit(r *rand.Rand, name string, windows []time.Duration) limit {
 	case 0, 1:
 		l.Algorithm = tokenBucket
 		l.Burst = pick(r, l.Quota, 1, 3, 8, 20)
+		if r.IntN(3) == 0 && 2*l.Burst+2 >= l.Quota {
+			l.Divided, l.Guaranteed = true, min(pick(r, 0, l.Burst/3), l.Quota)
+		}
 	case 2:
 		l.Algorithm, l.Burst = tokenBucket, pick[int64](r, 1, 3)
 		l.Wait = pick(r, l.Window/2, l.Window, 2*l.Window)
@@ -138,7 +182,7 @@ func randomLimit(r *rand.Rand, name string, windows []time.Duration) limit {
 	if l.Algorithm != concurrency && r.IntN(2) == 0 {
 		l.HasDebt, l.Debt = true, pick[int64](r, 0, 1, 4, 50)
 	}
-	if r.IntN(4) == 0 {
+	if r.IntN(4) == 0 && !l.Divided {
 		l.After = pick[int64](r, 1, 2, 3, 5)
 		l.Within, l.For, l.Factor = window(), window(), pick[int64](r, 1, 2, 3)
 		l.Max = l.For * pick[int64](r, 1, 2, 5)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // state is what one limiter knows of one client: a bucket for each key and limit, the time of its last
@@ -105,9 +107,13 @@ func (m *spec) step(from, input, _ any) []any {
 	return all
 }
 
-// same compares what the model answers with what was answered. Of a hint only the sign is looked at.
+// same compares what the model answers with what was answered. Of a hint only the sign is looked at, and of a limit that
+// clients divide what does not depend on shares.
 func same(want, got result) bool {
 	got.Cached = false
+	if want.divided { // what is left for the client depends on its share
+		got.Remaining, got.RetryAfter, got.Window, got.Standing, got.divided = want.Remaining, want.RetryAfter, want.Window, want.Standing, true
+	}
 	if want.hint {
 		if got.RetryAfter < want.RetryAfter {
 			return false
@@ -212,7 +218,9 @@ func (m *spec) apply(s *state, o *operation, t int64, results []result) *state {
 			*cell = b.with(near.penalty)
 		}
 		results[i] = b.answer(l, t, 0, o.Kind != refund)
-		results[i].Forgiven = forgiven
+		if results[i].Forgiven = forgiven; o.Kind == refund {
+			results[i].Standing = o.Before[i].Standing
+		}
 	}
 	return s
 }
@@ -232,6 +240,10 @@ func (m *spec) decide(s *state, o *operation, t int64, results []result) {
 		}
 		stored[i], opened[i] = near, near.at(l, t)
 		fits[i] = opened[i].fits(l, t, c.Cost, true)
+		if l.Divided && c.Part > 0 && c.Cost > 0 && len(o.Results) > 0 {
+			keeps := l.keeps(store.Standing(o.Results[i].Standing))
+			fits[i] = c.Cost+keeps <= l.holds() && opened[i].fits(l, t, c.Cost+keeps, true)
+		}
 		if (!fits[i] || c.Cost > 0 && opened[i].penalty.until > t) && !c.Shadow && !o.isAlternative(i) {
 			granted = false
 		}
@@ -254,6 +266,9 @@ func (m *spec) decide(s *state, o *operation, t int64, results []result) {
 			*cell = b.with(stored[i].penalty)
 		}
 		results[i] = b.answer(l, t, c.Cost, charged)
+		if l.Divided && c.Part > 0 {
+			results[i].Allowed, results[i].divided = charged || fits[i], true
+		}
 		if o.Kind == take && l.After > 0 && !fits[i] && blocked == 0 {
 			p := b.penalty
 			blocked = p.denied(l, t)

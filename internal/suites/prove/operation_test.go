@@ -28,6 +28,7 @@ type check struct {
 	Key, Limit int
 	Cost       int64 `json:",omitempty"`
 	Shadow     bool  `json:",omitempty"`
+	Part       int   `json:",omitempty"` // which of the clients asks that divide the limit, from 1
 	Or         bool  `json:",omitempty"` // an alternative to the check before
 }
 
@@ -41,9 +42,11 @@ type result struct {
 	RetryAfter, Window, ResetAfter    int64 `json:",omitempty"`
 	Turn, Forgiven                    int64 `json:",omitempty"`
 	PassedOver                        bool  `json:",omitempty"`
+	Standing                          uint8 `json:",omitempty"`
 	At                                int64
 
-	hint bool // of the model: waits are only hints
+	hint    bool // of the model: waits are only hints
+	divided bool // of the model: what is left depends on shares
 }
 
 // operation is one call of a store, and what became of it.

@@ -227,6 +227,9 @@ func (t *thread) checks(k kind) (checks []check) {
 		}
 		if c.Cost = pick[int64](t.rand, 1, 1, 1, 1, 2, 3, l.holds(), l.holds()+1, 0); k == take || k == peek {
 			c.Shadow = t.rand.IntN(10) == 0
+			if l.Divided {
+				c.Part = 1 + t.rand.IntN(partsOf)
+			}
 			if before := len(checks) - 1; before >= 0 && t.isChoosable(c) && t.isChoosable(checks[before]) && t.rand.IntN(2) == 0 {
 				c.Or, c.Shadow = true, checks[before].Shadow
 			}
@@ -241,7 +244,7 @@ func (t *thread) checks(k kind) (checks []check) {
 // decide some limits at home, and keys in several slots are asked in turn.
 func (t *thread) isChoosable(c check) bool {
 	l := &t.Limits[c.Limit]
-	return l.After == 0 && l.Algorithm != concurrency && !t.Repeat && !t.Spread && !t.InRegion
+	return l.After == 0 && !l.Divided && l.Algorithm != concurrency && !t.Repeat && !t.Spread && !t.InRegion
 }
 
 // can reports whether an operation of a kind can have a check: only limits with a penalty have blocks.
@@ -254,6 +257,9 @@ func (t *thread) do(o *operation, before []store.Result) {
 	checks := make([]store.Check, len(o.Checks))
 	for i, c := range o.Checks {
 		checks[i] = store.Check{Key: t.key(o.Client, c.Key), Rule: t.rules[c.Limit], Cost: c.Cost, Shadow: c.Shadow, Or: c.Or}
+		if c.Part > 0 {
+			checks[i].Share = t.Limits[c.Limit].share(c.Part)
+		}
 	}
 	results := make([]store.Result, len(checks))
 	if before != nil {
@@ -348,7 +354,7 @@ func resultsOf(from []store.Result) []result {
 		to[i] = result{
 			Allowed: r.Allowed, Charged: r.Charged, Blocked: r.Blocked, Cached: r.Cached, PassedOver: r.PassedOver, Remaining: r.Remaining, At: r.At,
 			RetryAfter: r.RetryAfter.Microseconds(), Window: r.Window.Microseconds(), ResetAfter: r.ResetAfter.Microseconds(), Turn: r.Turn.Microseconds(),
-			Forgiven: r.Forgiven,
+			Forgiven: r.Forgiven, Standing: uint8(r.Standing),
 		}
 	}
 	return to
