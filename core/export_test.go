@@ -96,3 +96,15 @@ func (l *Limiter) Resting() (n int) {
 	}
 	return n
 }
+
+// Asking returns how many requests in lines ask the store.
+func (l *Limiter) Asking() (n int64) {
+	l.waitlist.mu.Lock()
+	defer l.waitlist.mu.Unlock()
+	for _, q := range l.waitlist.keys {
+		if q.line != nil {
+			n += q.line.asking + q.line.charging
+		}
+	}
+	return n
+}

@@ -163,3 +163,92 @@ func TestTheFullLineIsShared(t *testing.T) {
 		check.All(t, fmt.Sprint(tt.r), []any{ok, got, l.Len()}, tt.want != nil, tt.want, int64(8))
 	}
 }
+
+// What a client got counts when it comes again, also if it had no place in between.
+func TestWhatWasServedCounts(t *testing.T) {
+	t.Parallel()
+	l := new(Line)
+	join(t, l, "m0", Request{Client: 1, Cost: 5})
+	for i := range 7 {
+		join(t, l, fmt.Sprint("a", i), Request{Client: 2, Cost: 1})
+	}
+	check.Equal(t, "first", serve(l, 1), "m0")
+	join(t, l, "m1", Request{Client: 1, Cost: 5})
+	check.Equal(t, "then", serve(l, -1), "a0 a1 a2 a3 a4 m1 a5 a6")
+}
+
+// Trap: a request that was called and hangs up puts its client in front of those that came in between.
+func TestACalledRequestThatLeavesWinsNothing(t *testing.T) {
+	t.Parallel()
+	l := new(Line)
+	join(t, l, "m0", Request{Client: 1, Cost: 1})
+	join(t, l, "m1", Request{Client: 1, Cost: 1})
+	for i, name := range []string{"x", "y", "z"} {
+		join(t, l, name, Request{Client: uint64(2 + i), Cost: 1})
+	}
+	called := l.Next()
+	check.Equal(t, "then", serve(l, 1), "x")
+	join(t, l, "d", Request{Client: 9, Cost: 1})
+	check.Equal(t, "then", serve(l, 1), "y")
+	l.Leave(called)
+	check.Equal(t, "the rest", serve(l, -1), "z d m1")
+}
+
+// Trap: a cheap request returns and leaves, and an expensive one is charged as little.
+func TestWhatIsCalledInPlaceOfAnotherIsCharged(t *testing.T) {
+	t.Parallel()
+	l := new(Line)
+	cheap := join(t, l, "m0", Request{Client: 1, Cost: 1})
+	join(t, l, "m1", Request{Client: 1, Cost: 5})
+	join(t, l, "m2", Request{Client: 1, Cost: 1})
+	for i := range 6 {
+		join(t, l, fmt.Sprint("b", i), Request{Client: 2, Cost: 1})
+	}
+	l.Return(l.Next())
+	l.Leave(cheap)
+	check.Equal(t, "served", serve(l, -1), "m1 b0 b1 b2 b3 b4 m2 b5")
+}
+
+func TestALowerClassThatFindsNoRoomComesAgainSoon(t *testing.T) {
+	t.Parallel()
+	l := new(Line)
+	for range 20 {
+		join(t, l, "h", Request{Client: 1, Cost: 1})
+	}
+	join(t, l, "low", Request{Class: 1, Client: 1, Cost: 1})
+	serve(l, 7)
+	low := l.Next()
+	check.All(t, "the eighth, and whether it was in front of a higher class", []any{low.Data, l.Return(low)}, "low", true)
+	check.Equal(t, "then", serve(l, 2), "h low")
+}
+
+func TestAFewPlacesOfALowerClassAreLeft(t *testing.T) {
+	t.Parallel()
+	for low, want := range map[int]bool{1: false, 2: false, 3: true} { // of 16, an eighth
+		l := new(Line)
+		for i := range 16 {
+			class := 0
+			if i < low {
+				class = 1
+			}
+			join(t, l, "x", Request{Class: class, Client: uint64(i), Cost: 1})
+		}
+		_, ok := l.Join(new(Place), Request{Client: 99, Weight: 2, Cost: 1}, Bounds{Full: true})
+		check.Equal(t, fmt.Sprint("a higher class takes one of ", low), ok, want)
+	}
+}
+
+// Trap: whoever was served is remembered for ever.
+func TestALineRemembersSoMany(t *testing.T) {
+	t.Parallel()
+	l := new(Line)
+	for i := range 3 { // they stay, so that the others are remembered for long
+		join(t, l, "", Request{Client: uint64(1 + i), Weight: 1000, Cost: 1})
+		l.Next()
+	}
+	for i := range 5000 {
+		join(t, l, "", Request{Client: uint64(9 + i), Cost: 100})
+		serve(l, 1)
+	}
+	check.Equal(t, "remembered, and those that stay", remembered(l), maxAbsent+2*3)
+}
