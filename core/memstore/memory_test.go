@@ -16,6 +16,13 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+func TestMemoryIsDivided(t *testing.T) {
+	t.Parallel()
+	storetest.Fair(t, func(_ *testing.T, clock *storetest.Clock) core.Store {
+		return storeAt(clock)
+	})
+}
+
 // A 64-bit processor's caches are what the sizes are made for.
 func TestSizes(t *testing.T) {
 	t.Parallel()

@@ -178,7 +178,8 @@ func (p *Part) until(share, parts, perWindow int64) int64 {
 	if more <= 0 || parts > maxOwed*share {
 		return 0
 	}
-	return more/share*perWindow + integer.CeilDiv(more%share*perWindow, share)
+	ticks := more/share*perWindow + integer.CeilDiv(more%share*perWindow, share)
+	return min(ticks, (maxOwed+1)*perWindow) // the share may have fallen since it was charged
 }
 
 // charge adds what was used, up to what can be owed.

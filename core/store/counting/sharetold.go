@@ -1,6 +1,9 @@
 package counting
 
 import (
+	"math"
+	"time"
+
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/integer"
 )
@@ -78,11 +81,12 @@ func (reading *Reading) answerShare(r *store.Rule, cost int64, result *store.Res
 	}
 	wait := func(more int64) int64 {
 		if cost+more > r.Burst {
-			return integer.Max
+			return never
 		}
 		return debtWait(r, cost+more, n)
 	}
 	after, tick := int64(0), r.Window.Microseconds()/r.Integers.Ticks
+	const longest = 2 * int64(integer.Longest/time.Microsecond) // no bucket takes longer to refill, and a time.Duration holds it
 	switch standing {
 	case store.OverMaximum:
 		if after = count * tick; count > 0 {
@@ -96,11 +100,14 @@ func (reading *Reading) answerShare(r *store.Rule, cost int64, result *store.Res
 	default:
 		after = wait(KeptFrom(r, standing))
 	}
-	if after >= integer.Max {
+	if after == never {
 		after = 0
 	}
-	result.RetryAfter = micros(after)
+	result.RetryAfter = micros(min(after, longest))
 }
+
+// never is a wait that does not help.
+const never = math.MaxInt64
 
 // SetShare sets what a server that counts as this package does tells of a share.
 func (reading *Reading) SetShare(share, told int64) {

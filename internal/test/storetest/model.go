@@ -18,6 +18,10 @@ type model struct {
 	marks     map[string]modelMark    // by key, limit and operation
 	penalties map[string]modelPenalty // by key and limit
 	manuals   map[string]modelManual  // by key and limit
+
+	// Of limits that clients divide, by key, limit, client and user: see fairmodel.go.
+	divisions map[string]modelDivision
+	parts     map[string]modelPart
 }
 
 // modelMark says when an operation was charged, until when it is known, and how often it
@@ -42,7 +46,10 @@ type modelBucket struct {
 type modelLogEntry struct{ at, units int64 }
 
 func newModel() *model {
-	return &model{buckets: map[string]*modelBucket{}, marks: map[string]modelMark{}, penalties: map[string]modelPenalty{}, manuals: map[string]modelManual{}}
+	return &model{
+		buckets: map[string]*modelBucket{}, marks: map[string]modelMark{}, penalties: map[string]modelPenalty{}, manuals: map[string]modelManual{},
+		divisions: map[string]modelDivision{}, parts: map[string]modelPart{},
+	}
 }
 
 func (b *modelBucket) clone() *modelBucket {
@@ -285,19 +292,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	r := core.Result{Allowed: charged || b.fits(t, cost), Charged: charged}
 	r.Remaining = search(b.rule.Burst, func(n int64) bool { return !b.fitsAtOnce(t, n+1) })
 	wait := func(cost int64, fits func(b *modelBucket, t, cost int64) bool) time.Duration {
-		if b.unknown() {
-			return time.Second
-		}
-		span := 2*modelWindow(&b.rule) + 1
-		switch b.rule.Algorithm {
-		case store.Calendar, store.Ledger:
-			span = b.end - t
-		case store.TokenBucket:
-			span = ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()
-		}
-		// Buckets of more than one tick's resolution are decided as of the tick.
-		n := search(span, func(n int64) bool { return fits(b.at((t+n)*tick, key), t+n, cost) })
-		return time.Duration(n*tick) * time.Microsecond
+		return b.waitFor(now, cost, key, fits)
 	}
 	if !r.Allowed && cost <= b.rule.Burst {
 		if r.RetryAfter = time.Second; b.rule.Algorithm != store.Concurrency {
@@ -318,8 +313,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	case b.rule.Algorithm == store.FixedWindow, onCalendar(&b.rule):
 		r.Window = windowLeft
 	default:
-		spread := new(big.Rat).Mul(big.NewRat(r.Remaining, b.rule.Quota), new(big.Rat).SetInt64(b.rule.Window.Microseconds()))
-		r.Window = time.Duration(ceilRat(spread).Int64()) * time.Microsecond
+		r.Window = b.spread(r.Remaining)
 	}
 	switch b.rule.Algorithm {
 	case store.TokenBucket:
@@ -347,6 +341,31 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 		r.Unknown = b.known == 0
 	}
 	return r
+}
+
+// waitFor returns how long it takes until a cost fits.
+func (b *modelBucket) waitFor(now, cost int64, key string, fits func(b *modelBucket, t, cost int64) bool) time.Duration {
+	if b.unknown() {
+		return time.Second
+	}
+	tick := modelTick(&b.rule)
+	t := now / tick
+	span := 2*modelWindow(&b.rule) + 1
+	switch b.rule.Algorithm {
+	case store.Calendar, store.Ledger:
+		span = b.end - t
+	case store.TokenBucket:
+		span = ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()
+	}
+	// Buckets of more than one tick's resolution are decided as of the tick.
+	n := search(span, func(n int64) bool { return fits(b.at((t+n)*tick, key), t+n, cost) })
+	return time.Duration(n*tick) * time.Microsecond
+}
+
+// spread returns the time in which the rule grants units.
+func (b *modelBucket) spread(units int64) time.Duration {
+	spread := new(big.Rat).Mul(big.NewRat(units, b.rule.Quota), new(big.Rat).SetInt64(b.rule.Window.Microseconds()))
+	return time.Duration(ceilRat(spread).Int64()) * time.Microsecond
 }
 
 // search returns the smallest n below most for which found is true, or most. It is sort.Search for
@@ -424,7 +443,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 	opened := make([]*modelBucket, len(checks))
 	checks = slices.Clone(checks)
 	repeated, free := make([]bool, len(checks)), make([]bool, len(checks))
-	blocked, all := make([]int64, len(checks)), make([]judged, len(checks))
+	blocked, all, shares := make([]int64, len(checks)), make([]judged, len(checks)), make([]*modelShare, len(checks))
 	for i, c := range checks {
 		if charge && c.Cost > 0 {
 			m.bringBack(&c, now)
@@ -442,7 +461,11 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		if converted && charge {
 			m.store(&c, opened[i].clone())
 		}
-		all[i] = judged{fits: blocked[i] == 0 && opened[i].fits(now/modelTick(c.Rule), c.Cost), blocked: blocked[i] > 0, repeated: repeated[i]}
+		fits := opened[i].fits(now/modelTick(c.Rule), c.Cost)
+		if shares[i] = m.askShare(&c, opened[i], now, charge); shares[i] != nil {
+			fits = shares[i].fits
+		}
+		all[i] = judged{fits: blocked[i] == 0 && fits, blocked: blocked[i] > 0, repeated: repeated[i]}
 	}
 	pays, denied := paying(checks, all)
 	granted = granted && !denied
@@ -452,6 +475,9 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		charged := granted && pays[i]
 		if charged {
 			opened[i].charge(now, c.Cost)
+			if shares[i] != nil {
+				shares[i].pay(c.Cost)
+			}
 			if repeated[i] && !free[i] {
 				mark := m.mark(&c, now)
 				mark.repeats++
@@ -466,6 +492,9 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		}
 		opened[i].tell(&c)
 		results[i] = opened[i].answer(now, c.Cost, charged && !repeated[i], string(c.Key))
+		if shares[i] != nil {
+			shares[i].tell(&results[i], opened[i], c.Cost, charged && !repeated[i], string(c.Key))
+		}
 		results[i].Repeated = repeated[i] && (pays[i] || !isAlternative(checks, i))
 		results[i].At = opened[i].chargedAt(now, results[i].Charged)
 		if charge && !fits && blocked[i] == 0 && !unknown {
@@ -491,9 +520,11 @@ func (m *model) store(c *core.Check, b *modelBucket) {
 func (m *model) charge(checks []core.Check, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
+		share := m.chargeShare(&c, now)
 		b, _ := m.open(c.Rule, string(c.Key), now)
 		if b = m.adopt(b, now); b.over != nil { // it is charged no more than that
 			results[i] = b.answer(now, 0, true, string(c.Key))
+			share.tellShare(&results[i])
 			results[i].At = b.chargedAt(now, true)
 			results[i].Forgiven = c.Cost
 			continue
@@ -505,6 +536,7 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 		m.store(&c, b)
 		b.tell(&c)
 		results[i] = b.answer(now, 0, true, string(c.Key))
+		share.tellShare(&results[i])
 		results[i].At = b.chargedAt(now, true)
 		results[i].Forgiven = forgiven
 	}
@@ -517,7 +549,10 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		if !results[i].Charged {
 			continue
 		}
+		share, standing := m.refundShare(&c, &results[i], now), results[i].Standing
 		if m.refundForeign(&c, &results[i], now) {
+			share.tellShare(&results[i])
+			results[i].Standing = standing
 			continue
 		}
 		b, _ := m.open(c.Rule, string(c.Key), now)
@@ -566,7 +601,8 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		}
 		b.tell(&c)
 		results[i] = b.answer(now, 0, false, string(c.Key))
-		results[i].At = now
+		share.tellShare(&results[i])
+		results[i].At, results[i].Standing = now, standing
 	}
 	return results
 }
@@ -598,6 +634,7 @@ func (m *model) reset(checks []core.Check) {
 		if c.Once != nil {
 			delete(m.marks, markKey(&c))
 		}
+		m.resetShare(&c)
 		m.lift(&c)
 	}
 }

@@ -107,7 +107,7 @@ func (m *model) adopt(b *modelBucket, now int64) *modelBucket {
 	if b.over == nil {
 		return b
 	}
-	rule, level := &b.rule, b.over.levelAt(now/modelTick(&b.over.rule))
+	rule, level := &b.rule, b.over.countable(b.over.levelAt(now/modelTick(&b.over.rule)))
 	if level.Cmp(inWholeUnits(modelMost(rule))) > 0 {
 		return b
 	}

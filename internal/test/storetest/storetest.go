@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
@@ -204,6 +205,9 @@ func show(r core.Result) string {
 	}
 	if r.Forgiven > 0 {
 		blocked += fmt.Sprintf("forgiven=%d ", r.Forgiven)
+	}
+	if r.Standing != store.Undivided || r.Share > 0 {
+		blocked += fmt.Sprintf("%v share=%d ", r.Standing, r.Share)
 	}
 	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v turn=%v window=%v reset=%v}",
 		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Turn, r.Window, r.ResetAfter)

@@ -1,0 +1,5 @@
+package storetest
+
+import "testing"
+
+func runPromises(t *testing.T, newStore Factory, sequences uint64) {}
