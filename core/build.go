@@ -234,7 +234,11 @@ func checksOf(limits []limit) int {
 func (l *limit) kind() string {
 	kind := l.key.Kind()
 	if l.fair != nil {
-		kind += " divided by " + l.fair.by.Kind()
+		kind += " divided "
+		if l.fair.of != nil {
+			kind += "by weight "
+		}
+		kind += "among " + l.fair.by.Kind()
 		if l.fair.users {
 			kind += " and " + l.fair.within.Kind()
 		}
@@ -247,10 +251,14 @@ func (l *limit) kind() string {
 
 // conceal returns what finds the key of a client whose address or name is known, if keys are hashed under a secret.
 func (l *limit) conceal() func(string) (string, bool) {
-	if !strings.Contains(l.key.Kind(), "secret(") {
+	of := l.key
+	if l.fair != nil { // whose clients are looked up, and not the limit's one key
+		of = l.fair.by
+	}
+	if !strings.Contains(of.Kind(), "secret(") {
 		return nil
 	}
-	return l.key.Conceal
+	return of.Conceal
 }
 
 // New returns a limiter, or an error that says which part of the configuration can't work. It

@@ -79,7 +79,7 @@ func (h *Handler) act(r *request, prepare func(*pageapi.Act) (action, *problem))
 	if p != nil {
 		return p
 	}
-	key, p := h.keyOf(r.Context(), strings.TrimSpace(ask.Key), limits)
+	key, limits, p := h.bucketOf(r.Context(), strings.TrimSpace(ask.Key), limits)
 	if p != nil {
 		return p
 	}

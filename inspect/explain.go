@@ -86,11 +86,15 @@ func (h *Handler) explainPart(ctx context.Context, k *pageapi.Key, declarations 
 	defer cancel()
 	checks, results, accounts := make([]store.Check, len(declarations)), make([]store.Result, len(declarations)), make([]store.Account, len(declarations))
 	declarations = slices.Clone(declarations)
+	unknown := make([]bool, len(declarations))
 	for i := range declarations {
 		client := clientIn(s, declarations[i].Rule.Name, k.Key)
 		adoptNumbers(&declarations[i].Rule, client)
 		checks[i] = store.Check{
 			Key: []byte(k.Key), Rule: &declarations[i].Rule, Cost: costOf(cost, client), Shadow: declarations[i].Shadow, Account: &accounts[i],
+		}
+		if isClient(&declarations[i], k.Key) {
+			unknown[i] = !divide(&checks[i], &declarations[i], k.Key)
 		}
 	}
 	if err := h.config.Store.Peek(ctx, checks, results); err != nil {
@@ -99,6 +103,12 @@ func (h *Handler) explainPart(ctx context.Context, k *pageapi.Key, declarations 
 	for i := range declarations {
 		d, check, result := &declarations[i], &checks[i], &results[i]
 		client := clientIn(s, d.Rule.Name, k.Key)
+		if unknown[i] {
+			state := stateOf(d, check.Cost, nil, nil, client)
+			unknownShare(&state)
+			k.Limits = append(k.Limits, state)
+			continue
+		}
 		if client == nil && !result.Blocked && result.Remaining >= d.Rule.Burst {
 			k.Unused = append(k.Unused, d.Rule.Name)
 			continue

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -112,7 +113,7 @@ func completeUntil(s *top.Snapshot, now time.Time) time.Time {
 }
 
 func declared(d store.Declaration) pageapi.Limit {
-	l := pageapi.Limit{Name: d.Rule.Name, Keys: d.Keys, Shadow: d.Shadow, CanBlock: !d.Shadow, Penalized: d.Rule.Penalized() && !d.Shadow, Here: true}
+	l := pageapi.Limit{Name: d.Rule.Name, Keys: d.Keys, Shadow: d.Shadow, CanBlock: !d.Shadow && kindsOf(&d) == d.Keys, Penalized: d.Rule.Penalized() && !d.Shadow, Here: true}
 	describe(&l, d.Rule.Algorithm, d.Rule.Quota, d.Rule.Burst, d.Rule.Window)
 	if d.Rule.Algorithm == store.Calendar {
 		l.Window, l.WindowMS = calendarWindow(d.Rule.Calendar), 0
@@ -147,7 +148,7 @@ func count(l *pageapi.Limit, counted *top.Limit, until time.Time) {
 	}
 	// Blocked clients come again and again, or not at all, and such a limit is there for what most clients
 	// never do: what they use says nothing about the number.
-	if suggested, ok := counted.Use.Suggest(share); ok && !l.Penalized {
+	if suggested, ok := counted.Use.Suggest(share); ok && !l.Penalized && !strings.Contains(l.Keys, " divided ") { // of which a client's use says nothing
 		l.Suggest = &pageapi.Suggestion{
 			Share: share, Quota: suggested.Quota, Low: suggested.Low, High: suggested.High,
 			WindowMS: suggested.Window.Milliseconds(), Clients: suggested.Clients, Within: counted.Use.Share(l.Quota),

@@ -37,7 +37,7 @@ func (h *Handler) meant(text string, among []store.Declaration, s *top.Snapshot)
 		}
 	}
 	for i := range among {
-		for _, key := range clientkeys.MeantUnder(among[i].Keys, text, among[i].Conceal) {
+		for _, key := range clientkeys.MeantUnder(kindsOf(&among[i]), text, among[i].Conceal) {
 			if key == typed {
 				return []string{key}, true
 			}
@@ -60,7 +60,7 @@ func (h *Handler) meant(text string, among []store.Declaration, s *top.Snapshot)
 		return keys, false // a key of a limit that is not among them
 	}
 	for i := range among {
-		for _, key := range clientkeys.MeantUnder(among[i].Keys, text, among[i].Conceal) {
+		for _, key := range clientkeys.MeantUnder(kindsOf(&among[i]), text, among[i].Conceal) {
 			add(key)
 		}
 	}
@@ -70,7 +70,7 @@ func (h *Handler) meant(text string, among []store.Declaration, s *top.Snapshot)
 // countsKind reports whether a limit of this process has keys of the kind.
 func (h *Handler) countsKind(kind string) bool {
 	return kind != "" && slices.ContainsFunc(h.config.Store.Registry().Declarations(), func(d store.Declaration) bool {
-		return slices.Contains(clientkeys.Kinds(d.Keys), kind)
+		return slices.Contains(clientkeys.Kinds(kindsOf(&d)), kind)
 	})
 }
 
@@ -139,12 +139,15 @@ func (h *Handler) keyOf(ctx context.Context, text string, among []store.Declarat
 
 // counts reports whether one of the limits can count a key.
 func counts(among []store.Declaration, key string) bool {
-	return slices.ContainsFunc(among, func(d store.Declaration) bool { return clientkeys.Match(d.Keys, key) })
+	return slices.ContainsFunc(among, func(d store.Declaration) bool { return clientkeys.Match(kindsOf(&d), key) })
 }
 
 // former returns of what kinds a limit counted a key before a policy file changed them, if it counts such
 // keys no more.
 func (h *Handler) former(d *store.Declaration, key string) (kinds string, ok bool) {
+	if isClient(d, key) {
+		return "", false
+	}
 	return clientkeys.Former(d.Keys, h.config.Store.Registry().KeysBefore(d.Rule.Name), key)
 }
 
@@ -152,7 +155,7 @@ func (h *Handler) former(d *store.Declaration, key string) (kinds string, ok boo
 func noKey(text string, among []store.Declaration) string {
 	var kinds, examples []string
 	for i := range among {
-		if kind := among[i].Keys; !slices.Contains(kinds, kind) && len(kinds) < 3 {
+		if kind := kindsOf(&among[i]); !slices.Contains(kinds, kind) && len(kinds) < 3 {
 			kinds = append(kinds, kind)
 			examples = append(examples, clientkeys.Example(kind))
 		}

@@ -55,6 +55,9 @@ func stateOf(d *store.Declaration, cost int64, result *store.Result, account *st
 		state.Kept, state.Used = true, account.Used
 	}
 	state.RetryAfterMS, state.FullAfterMS = millis(result.RetryAfter), millis(result.ResetAfter)
+	if result.Standing != store.Undivided {
+		shareOf(&state, &d.Rule, result)
+	}
 	state.State = stateWord(d, cost, result)
 	state.Why = stateWhy(&state, &d.Rule, result, l.Window)
 	if result.Blocked {
@@ -75,7 +78,7 @@ func stateWord(d *store.Declaration, cost int64, result *store.Result) string {
 		return "blocked"
 	case !result.Allowed:
 		return "denied"
-	case result.Remaining-cost < d.Rule.Burst/10:
+	case result.Remaining-cost < usual(&d.Rule, result)/10:
 		return "near"
 	}
 	return "allowed"
@@ -103,6 +106,8 @@ func stateWhy(s *pageapi.State, rule *store.Rule, result *store.Result, window s
 		return "Blocked for another " + short(result.Window) + "."
 	case s.State == "denied" && result.RetryAfter == 0:
 		return fmt.Sprintf("A cost of %s never fits: the most is %s.", grouped(s.Cost), grouped(s.Burst))
+	case result.Standing != store.Undivided:
+		return shareWhy(s, result, window)
 	case s.State == "denied":
 		return fmt.Sprintf("%s. A cost of %s fits in %s%s.", used, grouped(s.Cost), short(result.RetryAfter), wait(result.ResetAfter, ", the whole limit in %s"))
 	case s.Used == 0:

@@ -41,11 +41,32 @@ func why(d *top.Denial) string {
 	case core.ReasonCanceled:
 		return "Canceled: the request ended while it waited for its turn."
 	}
+	if d.Standing != store.Undivided {
+		return whyOfShare(d)
+	}
 	text := "Used up: nothing left"
 	if d.Remaining > 0 {
 		text = "Too little left: " + grouped(d.Remaining)
 	}
 	text += " of " + numbers(d.Quota, d.Burst, short(d.Window))
+	if d.Cost != 1 {
+		text += fmt.Sprintf(", the request cost %s", grouped(d.Cost))
+	}
+	return text + wait(d.RetryAfter, ". Told to wait %s") + "."
+}
+
+// whyOfShare is why for a limit that clients divide.
+func whyOfShare(d *top.Denial) string {
+	share := fmt.Sprintf("its share, then %s per %s", grouped(d.Share), short(d.Window))
+	text := "Used up: nothing left of the limit itself, of which the client was within " + share
+	switch d.Standing {
+	case store.OverShare:
+		text = "Over " + share + ", and others might need what was left"
+	case store.UserOver:
+		text = "Over an equal part: the client had room, of which this user had used more than others"
+	case store.OverMaximum:
+		text = "Over the maximum of the client"
+	}
 	if d.Cost != 1 {
 		text += fmt.Sprintf(", the request cost %s", grouped(d.Cost))
 	}

@@ -278,7 +278,7 @@ func (s *scope) compare(p *policy, name, n *node, l core.Limit) {
 func (s *scope) kindsOf(n *node) string {
 	kinds := s.key(n.get("by")).Kind()
 	if fair := n.get("fair"); fair != nil {
-		kinds += " divided by " + s.key(fair.get("by")).Kind()
+		kinds += " divided among " + s.key(fair.get("by")).Kind()
 		if within := fair.get("within"); within != nil {
 			kinds += " and " + s.key(within).Kind()
 		}

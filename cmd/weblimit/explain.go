@@ -220,6 +220,18 @@ func allBackIn(l *pageapi.State) string {
 	return lasting(millis(l.FullAfterMS))
 }
 
+// shareText says which part of a limit a client has that clients divide.
+func shareText(l *pageapi.State) string {
+	if l.Standing == "" {
+		return ""
+	}
+	text := fmt.Sprintf("; share %s per window, %s", grouped(l.Share), l.Standing)
+	if l.Guaranteed > 0 {
+		text += fmt.Sprintf("; %s are kept for minima", grouped(l.Guaranteed))
+	}
+	return text
+}
+
 func writeExplanation(out *show.Out, now time.Time, k *pageapi.Key, limits *pageapi.Limits) {
 	writeHead(out, k)
 	for i := range k.Limits {
@@ -235,7 +247,7 @@ func writeExplanation(out *show.Out, now time.Time, k *pageapi.Key, limits *page
 			out.Item("now", l.Why)
 		}
 		if l.State != "unknown" {
-			out.Item("used", fmt.Sprintf("%s of %s, %s left", grouped(l.Used), grouped(l.Burst), grouped(l.Remaining)))
+			out.Item("used", fmt.Sprintf("%s of %s, %s left", grouped(l.Used), grouped(l.Burst), grouped(l.Remaining))+shareText(l))
 			out.Item("recovers", recovers(l))
 		}
 		switch len(l.Versions) {

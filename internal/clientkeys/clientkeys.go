@@ -105,6 +105,22 @@ func inKeys(kind string) (of string, hashed bool) {
 	return of, hashed
 }
 
+// Clients returns what tells apart the clients that divide a limit by kinds, "" for a limit that they don't. equal is set if
+// none has more weight than another.
+func Clients(kinds string) (clients string, equal bool) {
+	kinds, _, _ = strings.Cut(kinds, " once per ")
+	_, how, divided := strings.Cut(kinds, " divided ")
+	if !divided {
+		return "", false
+	}
+	clients, equal = strings.CutPrefix(how, "among ")
+	if !equal {
+		_, clients, _ = strings.Cut(how, "among ")
+	}
+	clients, _, _ = strings.Cut(clients, " and ")
+	return clients, equal
+}
+
 // Kinds returns the kinds of which keys of one part are, as they stand in keys.
 func Kinds(kinds string) (single []string) {
 	for _, kinds := range combinations(kinds) {
@@ -242,7 +258,7 @@ const mostCombinations = 64
 // can be made; none if kinds is not understood.
 func combinations(kinds string) [][]string {
 	kinds, _, _ = strings.Cut(kinds, " once per ")
-	kinds, _, _ = strings.Cut(kinds, " divided by ")
+	kinds, _, _ = strings.Cut(kinds, " divided ")
 	all, rest, ok := alternatives(kinds)
 	if !ok || rest != "" {
 		return nil

@@ -165,3 +165,22 @@ func FuzzMeant(f *testing.F) {
 		}
 	})
 }
+
+func TestClientsThatDivideALimit(t *testing.T) {
+	t.Parallel()
+	for kinds, want := range map[string]string{
+		"user":                           "",
+		"user once per header.x-op":      "",
+		"all divided among user":         "user equal",
+		"all divided by weight among ip": "ip",
+		"route divided among first(user,ip) and header.x-user once per header.x-op": "first(user,ip) equal",
+		"all divided by weight among join(user,route) and ip":                       "join(user,route)",
+	} {
+		got, equal := clientkeys.Clients(kinds)
+		if equal {
+			got += " equal"
+		}
+		check.Equal(t, kinds, got, want)
+	}
+	check.All(t, "the bucket is the limit's", []any{clientkeys.Match("all divided among user", "all"), clientkeys.Match("all divided among user", "user:a")}, true, false)
+}

@@ -217,6 +217,9 @@ type State struct {
 	Remaining    int64     `json:"remaining"`
 	RetryAfterMS int64     `json:"retry_after_ms"` // until Cost fits; 0 if waiting can't help
 	FullAfterMS  int64     `json:"full_after_ms"`  // until nothing is used
+	Standing     string    `json:"standing,omitempty"`   // to the client's share, if clients divide the limit
+	Share        int64     `json:"share,omitempty"`      // units per window, at present
+	Guaranteed   int64     `json:"guaranteed,omitempty"` // units that are kept for clients with a minimum
 	BlockedUntil time.Time `json:"blocked_until,omitzero"`
 	Minute       *Counts   `json:"minute,omitempty"` // nil if the key is not among the heavy hitters
 	Hour         *Counts   `json:"hour,omitempty"`

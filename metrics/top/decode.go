@@ -31,9 +31,10 @@ func (s *Snapshot) UnmarshalBinary(data []byte) error {
 
 // decoder reads an encoding. After an error, which stays, it returns zeros.
 type decoder struct {
-	left []byte
-	err  error
-	base tick
+	left   []byte
+	err    error
+	base   tick
+	shares bool // denials have them
 }
 
 func (d *decoder) fail(format string, args ...any) {
@@ -47,8 +48,9 @@ func (d *decoder) snapshot(size int) (s Snapshot) {
 	if size > maxEncoded {
 		d.fail("it has %d bytes, more than %d", size, maxEncoded)
 	}
-	if version := d.byte(); d.err == nil && version != encodingVersion {
-		d.fail("its version is %d, known is %d", version, encodingVersion)
+	version := d.byte()
+	if d.shares = version == sharesVersion; d.err == nil && version != encodingVersion && !d.shares {
+		d.fail("its version is %d, known are %d and %d", version, encodingVersion, sharesVersion)
 	}
 	s.Uncounted = d.count()
 	for range d.number(8) {
@@ -143,6 +145,12 @@ func (d *decoder) denial() (out Denial) {
 	out.Cost, out.Remaining, out.Quota, out.Burst = d.count(), d.count(), d.count(), d.count()
 	out.Window, out.RetryAfter = d.duration(), d.duration()
 	out.Version = d.version()
+	if d.shares {
+		out.Standing, out.Share = store.Standing(d.byte()), d.count()
+		if out.Standing > store.OverMaximum {
+			d.fail("an unknown standing")
+		}
+	}
 	return out
 }
 

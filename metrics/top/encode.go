@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // The encoding of a snapshot. Numbers are varints, unsigned where they can't be negative. A
 // text has its length before it. Times are the tenths of a second from the time to the
 // snapshot's, plus one; 0 is no time.
 //
-//	snapshot   version 2 | uncounted | instances | limits
+//	snapshot   version 2, or 3 if a denial has a standing | uncounted | instances | limits
 //	instances  number | name, milliseconds since the epoch, health, versions | …     the first is what times are relative to
 //	versions   number | text | …
 //	health     see Health.append
@@ -25,9 +26,13 @@ import (
 //	client     key | minute: requests, denied, would deny | hour: the same
 //	           | used, in millionths | when | seen | denial
 //	denial     reason, 0 for none | shadow | when | cost | remaining | quota | burst | window | retry after | version
+//	           | standing | share                                              both in version 3 only
 //	series     number | steps since the epoch | allowed, denied, would deny | …
 //	use        level | group | window | number | difference to the last id, size | …
-const encodingVersion = 2
+const (
+	encodingVersion = 2 // which older releases read
+	sharesVersion   = 3
+)
 
 const (
 	// maxPublished is how many bytes a published snapshot has at most. Redis stores them for
@@ -100,7 +105,12 @@ func (s *Snapshot) marshalWithin(most int) []byte {
 
 func (s *Snapshot) append(dst []byte) []byte {
 	base := tickOf(s.Instances[0].At)
-	dst = append(dst, encodingVersion)
+	shares := s.hasShares()
+	if shares {
+		dst = append(dst, sharesVersion)
+	} else {
+		dst = append(dst, encodingVersion)
+	}
 	dst = appendCount(dst, s.Uncounted)
 	dst = binary.AppendUvarint(dst, uint64(len(s.Instances)))
 	for _, i := range s.Instances {
@@ -111,12 +121,24 @@ func (s *Snapshot) append(dst []byte) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(s.Limits)))
 	for i := range s.Limits {
-		dst = s.Limits[i].append(dst, base)
+		dst = s.Limits[i].append(dst, base, shares)
 	}
 	return dst
 }
 
-func (l *Limit) append(dst []byte, base tick) []byte {
+// hasShares reports whether a client was denied by a limit that clients divide.
+func (s *Snapshot) hasShares() bool {
+	for i := range s.Limits {
+		for k := range s.Limits[i].Clients {
+			if s.Limits[i].Clients[k].Denial.Standing != store.Undivided {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (l *Limit) append(dst []byte, base tick, shares bool) []byte {
 	dst = appendText(dst, l.Name)
 	dst = append(dst, byte(l.Algorithm))
 	dst = appendCount(dst, l.Quota)
@@ -149,14 +171,14 @@ func (l *Limit) append(dst []byte, base tick) []byte {
 	dst = appendNumbers(dst, l.Name, &l.Numbers)
 	dst = binary.AppendUvarint(dst, uint64(len(l.Clients)))
 	for i := range l.Clients {
-		dst = l.Clients[i].append(dst, base)
+		dst = l.Clients[i].append(dst, base, shares)
 	}
 	dst = l.Rates.Seconds.append(dst, secondsStep)
 	dst = l.Rates.Minutes.append(dst, minutesStep)
 	return l.Use.append(dst)
 }
 
-func (c *Client) append(dst []byte, base tick) []byte {
+func (c *Client) append(dst []byte, base tick, shares bool) []byte {
 	dst = appendText(dst, c.Key)
 	for _, counts := range [...]Counts{c.Minute, c.Hour} {
 		dst = appendCount(dst, counts.Requests)
@@ -166,10 +188,10 @@ func (c *Client) append(dst []byte, base tick) []byte {
 	dst = binary.AppendUvarint(dst, uint64(math.Round(min(max(c.Used, 0), 1)*millionths)))
 	dst = appendTime(dst, c.UsedAt, base)
 	dst = appendTime(dst, c.Seen, base)
-	return c.Denial.append(dst, base)
+	return c.Denial.append(dst, base, shares)
 }
 
-func (d *Denial) append(dst []byte, base tick) []byte {
+func (d *Denial) append(dst []byte, base tick, shares bool) []byte {
 	dst = append(dst, byte(d.Reason))
 	if d.Reason == core.ReasonUndecided {
 		return dst
@@ -183,7 +205,11 @@ func (d *Denial) append(dst []byte, base tick) []byte {
 	for _, n := range [...]int64{d.Cost, d.Remaining, d.Quota, d.Burst, int64(d.Window), int64(d.RetryAfter)} {
 		dst = appendCount(dst, n)
 	}
-	return appendText(dst, d.Version)
+	dst = appendText(dst, d.Version)
+	if shares {
+		dst = appendCount(append(dst, byte(d.Standing)), d.Share)
+	}
+	return dst
 }
 
 func appendVersions(dst []byte, versions []string) []byte {

@@ -83,7 +83,7 @@ func mergeKinds(several []*Limit) string {
 	}
 	for i := range all {
 		all[i], _, _ = strings.Cut(all[i], " once per ") // which says nothing of the keys
-		all[i], _, _ = strings.Cut(all[i], " divided by ")
+		all[i], _, _ = strings.Cut(all[i], " divided ")
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)

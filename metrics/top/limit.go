@@ -76,6 +76,19 @@ func (d *decision) outcome() outcome {
 	return denied
 }
 
+// use returns how many units the client has used, of how many. Of a limit that clients divide these are the units of its share.
+func (d *decision) use() (used, of int64) {
+	of = d.Rule.Burst
+	if d.Standing != store.Undivided {
+		of = min(max(d.Share, 1), of)
+	}
+	switch d.Standing {
+	case store.OverShare, store.UserOver, store.OverMaximum:
+		return of, of
+	}
+	return max(of-d.Remaining, 0), of
+}
+
 // note counts a decision.
 func (l *limit) note(d *decision, hash uint64, now tick) {
 	kind := d.outcome()
@@ -93,8 +106,8 @@ func (l *limit) note(d *decision, hash uint64, now tick) {
 	if len(d.key) == 0 || len(d.key) > maxKey {
 		return
 	}
-	used := d.Rule.Burst - d.Remaining
-	share := float32(used) / float32(d.Rule.Burst)
+	used, of := d.use()
+	share := float32(used) / float32(of)
 	e := s.table.find(hash, d.key)
 	if e == nil {
 		e = s.table.admit(hash, d.key, now, share, kind != allowed)
@@ -105,6 +118,7 @@ func (l *limit) note(d *decision, hash uint64, now tick) {
 			e.denial = denial{
 				at: now, reason: uint8(d.DenialReason()), shadow: d.Shadow, cost: d.cost, remaining: d.Remaining,
 				quota: d.Rule.Quota, burst: d.Rule.Burst, window: int64(d.Rule.Window), retryAfter: int64(d.RetryAfter), version: s.versions.at,
+				standing: uint8(d.Standing), share: d.Share,
 			}
 		}
 	}
@@ -236,6 +250,7 @@ func (e *entry) client(now tick, known *versions) Client {
 		c.Denial = Denial{
 			At: d.at.time(), Reason: core.Reason(d.reason), Shadow: d.shadow, Cost: d.cost, Remaining: d.remaining,
 			Quota: d.quota, Burst: d.burst, Window: time.Duration(d.window), RetryAfter: time.Duration(d.retryAfter), Version: known.of(d.version),
+			Standing: store.Standing(d.standing), Share: d.share,
 		}
 	}
 	return c

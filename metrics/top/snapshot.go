@@ -118,6 +118,10 @@ type Denial struct {
 	Window     time.Duration // the same
 	RetryAfter time.Duration // 0 if waiting can't help
 
+	// Standing is how the client stood to its share, if clients divide the limit, and Share how many units per window that was.
+	Standing store.Standing
+	Share    int64
+
 	// Version is that of the configuration that denied, such as a policy file; "" if it has none, or
 	// if many others have decided since.
 	Version string

@@ -58,7 +58,9 @@ type denial struct {
 	at                 tick
 	reason             uint8
 	shadow             bool
+	standing           uint8  // of store.Standing
 	version            uint32 // a number of versions
+	share              int64  // of the client, if clients divide the limit
 	cost, remaining    int64
 	quota, burst       int64
 	window, retryAfter int64 // nanoseconds
