@@ -24,6 +24,11 @@ func TestRedis(t *testing.T) {
 	storetest.Run(t, onRedis(redistest.Shared(t).Client(t), redisstore.Config{}))
 }
 
+func TestRedisIsDivided(t *testing.T) {
+	t.Parallel()
+	storetest.Fair(t, onRedis(redistest.Shared(t).Client(t), redisstore.Config{}))
+}
+
 func TestRedisOverRESP2(t *testing.T) {
 	t.Parallel()
 	storetest.RunRandom(t, onRedis(redistest.Shared(t).ClientWith(t, &redis.Options{Protocol: 2}), redisstore.Config{}))

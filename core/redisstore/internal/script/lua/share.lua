@@ -134,7 +134,9 @@ if fit then
   end
 elseif not holds and takes <= 64 * mine then
   local more = owes - math.max(mine - takes, 0)
-  if more > 0 then told = told + 16 * (math.floor(more / mine) * window + math.ceil(more % mine * window / mine)) end
+  if more > 0 then
+    told = told + 16 * math.min(math.floor(more / mine) * window + math.ceil(more % mine * window / mine), 65 * window)
+  end
 end
 window = window * t[7]
 if newD then
@@ -234,7 +236,7 @@ holdsShare = function(p, parts, asks) return p[3] + asks <= parts or p[3] == 0 a
 untilShare = function(p, parts, asks, window)
   local more = p[3] - max(parts - asks, 0)
   if asks > 64 * parts then return 0 end
-  return more > 0 and floor(more / parts) * window + math.ceil(more % parts * window / parts) or 0
+  return more > 0 and min(floor(more / parts) * window + math.ceil(more % parts * window / parts), 65 * window) or 0
 end
 chargeShare = function(p, parts, asks)
   p[3] = max(p[3], min(p[3] + asks, 64 * parts))
