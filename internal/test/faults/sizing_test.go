@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
@@ -112,5 +113,34 @@ func TestMemoryOfRedisPerOperation(t *testing.T) {
 	figure(t, "bytes per operation", per)
 	if per > 300 {
 		t.Errorf("%.0f bytes per operation", per)
+	}
+}
+
+// The memory of the clients that divide a limit, and that no more of them take any than are said to; see docs/run/redis.md.
+func TestMemoryOfRedisPerDividingClient(t *testing.T) {
+	t.Parallel()
+	clients := long.Rounds(3_000, 110_000)
+	client := redistest.Start(t).Client(t)
+	limits := redisstore.New(client)
+	shares := core.Shares{By: keyfuncs.Header("X-Client")}
+	rule := must.Get(core.Per(1<<30, 24*time.Hour).Fair(shares).Rule())(t)
+	var n atomic.Int64
+	ask := func() {
+		share := &store.Share{Key: []byte(keyfuncs.Encode("user", strconv.FormatInt(1e9+n.Add(1), 10))), Weight: 1}
+		results := make([]core.Result, 1)
+		if err := limits.Take(t.Context(), []core.Check{{Key: []byte("all"), Rule: &rule, Cost: 1, Share: share}}, results); err != nil || !results[0].Charged {
+			t.Errorf("%+v, %v", results[0], err)
+		}
+	}
+	manyAsk(100, ask)
+	before := redisMemory(t, client)
+	manyAsk(clients, ask)
+	per := float64(redisMemory(t, client)-before) / float64(min(clients, 99_900))
+	figure(t, "bytes per client that divides a limit", per)
+	if per > 300 {
+		t.Errorf("%.0f bytes per client", per)
+	}
+	if keys := client.DBSize(t.Context()).Val(); keys > 100_002 {
+		t.Errorf("%d keys of 100,000 clients, a limit and its division", keys)
 	}
 }
