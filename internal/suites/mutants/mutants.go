@@ -35,7 +35,7 @@ type Mutant struct {
 
 // All returns all mistakes.
 func All() []Mutant {
-	return slices.Concat(stores, keys, adapters, ledger, files, services, regional, models)
+	return slices.Concat(stores, keys, adapters, ledger, files, services, regional, models, shares)
 }
 
 // Stores returns those that histories are made for.
