@@ -282,3 +282,15 @@ func TestFairLimitsOfOneName(t *testing.T) {
 		t.Error("one limit is divided by one limiter, and not by another")
 	}
 }
+
+// Where shares only say who of those who wait is next, observers are told the client, too.
+func TestTheClientOfAConcurrencyLimitIsObserved(t *testing.T) {
+	t.Parallel()
+	seen := new(requestObserver)
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{
+		core.Concurrent(2).By(keyfuncs.Everyone()).Wait(time.Second).Fair(core.Shares{By: byClient}),
+	}})
+	d := l.Allow(client("a"))
+	check.All(t, "the key", []any{d.Allowed, seen.key}, true, "header.x-client:a")
+	d.Settle(core.Outcome{})
+}

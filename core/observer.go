@@ -169,7 +169,15 @@ func appendAttr(attrs []slog.Attr, name, text string) []slog.Attr {
 // it: "user:42". It may identify a person; API keys and other secrets in it are hashed. It is
 // empty where the request lacks the key, or has it several times. Of a limit with [Limit.Fair] it is the key of the client,
 // whose share is judged: all of them have one key of the limit. For reading.
-func (o *Observation) Key(i int) []byte { return clientOf(o.check(i)) }
+func (o *Observation) Key(i int) []byte {
+	check, of := o.check(i)
+	for c := o.call; c != nil && of != nil; c = c.outage {
+		if n := c.shareUnder(of); n != nil { // also of a limit in which it only says who is next
+			return visible(n.Key)
+		}
+	}
+	return clientOf(check)
+}
 
 // clientOf returns the key of whoever a check is about, for observers.
 func clientOf(check *Check) []byte {
@@ -193,7 +201,7 @@ func visible(key []byte) []byte {
 // Cost returns how many units the i-th of Decision.Results asked for. They were taken if the
 // result is Charged and the decision Allowed.
 func (o *Observation) Cost(i int) int64 {
-	if check := o.check(i); check != nil {
+	if check, _ := o.check(i); check != nil {
 		return check.Cost
 	}
 	return 0
@@ -201,19 +209,19 @@ func (o *Observation) Cost(i int) int64 {
 
 // check returns what the store was asked for a result, or nil if it was not asked: another
 // limit may have denied the request before.
-func (o *Observation) check(i int) *Check {
+func (o *Observation) check(i int) (*Check, *limit) {
 	rule := o.Decision.Results()[i].Rule
 	for c := o.call; c != nil; c = c.outage {
 		if i < len(c.checks) && c.checks[i].Rule == rule {
-			return &c.checks[i] // the i-th of several under one limit
+			return &c.checks[i], c.limits[i] // the i-th of several under one limit
 		}
 		for j := range c.checks {
 			if c.checks[j].Rule == rule {
-				return &c.checks[j]
+				return &c.checks[j], c.limits[j]
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Settlement is a change to what one limit has charged an allowed decision. The cost of the

@@ -24,7 +24,12 @@ type Report struct {
 type Limit struct {
 	Limit     int64 `json:"limit"`     // units that can be used at once, or in a window
 	Used      int64 `json:"used"`      // of these. For a class of requests, also what others of the bucket have used of its part
-	Remaining int64 `json:"remaining"` // Limit less Used
+	Remaining int64 `json:"remaining"` // Limit less Used, but where clients divide the limit
+
+	// Share is how many units per window are the client's at present, of a limit that clients divide: see core.Limit.Fair. Then
+	// Used is what the client has used of its share, and Remaining what it can use now, which is more while others leave
+	// it. Left out for other limits.
+	Share int64 `json:"share,omitempty"`
 
 	// Reset is when all of it is there again if nothing more is used, and for windows when the present one ends.
 	Reset int64 `json:"reset"`
@@ -86,7 +91,22 @@ func limitOf(r *core.LimitResult) Limit {
 	default:
 		l.Window = whole(rule.Window.Microseconds())
 	}
+	if r.Standing != store.Undivided {
+		l.divided(r)
+	}
 	return l
+}
+
+// divided sets what is said of a limit that clients divide.
+func (l *Limit) divided(r *core.LimitResult) {
+	l.Share = r.Share
+	if r.Maximum > 0 {
+		l.Limit, l.Window = min(r.Maximum, l.Limit), whole(r.Rule.Window.Microseconds())
+	}
+	if l.Used = max(l.Share-l.Remaining, 0); r.Standing == store.OverShare || r.Standing == store.UserOver {
+		l.Used = l.Share
+	}
+	l.Used = min(l.Used, l.Limit)
 }
 
 // seconds returns microseconds in seconds, rounded up.
