@@ -44,6 +44,7 @@
 //
 //	weblimit.decisions               counter        weblimit.limit, http.route, weblimit.decision, weblimit.reason, weblimit.adapter
 //	weblimit.would_be_denied         counter        weblimit.limit, http.route
+//	weblimit.shares                  counter        weblimit.limit, weblimit.standing, weblimit.decision: of enforced limits that clients divide
 //	weblimit.check.duration          histogram      weblimit.limit, and error.type if the store did not answer
 //	weblimit.retry_after             histogram      weblimit.limit
 //	weblimit.wait.duration           histogram      weblimit.limit

@@ -11,6 +11,7 @@ import (
 type instruments struct {
 	decisions     metric.Int64Counter
 	wouldBeDenied metric.Int64Counter
+	shares        metric.Int64Counter
 	check         metric.Float64Histogram
 	retryAfter    metric.Float64Histogram
 	wait          metric.Float64Histogram
@@ -56,6 +57,7 @@ func (s *instruments) make(m metric.Meter) error {
 	}
 	s.decisions = counter("weblimit.decisions", "{decision}", "Decisions, by the limit that each is due to.")
 	s.wouldBeDenied = counter("weblimit.would_be_denied", "{decision}", "Requests that a limit in shadow mode would have denied.")
+	s.shares = counter("weblimit.shares", "{decision}", "What limits that clients divide said to requests, by how the client stood to its share.")
 	s.check = seconds("weblimit.check.duration", "How long the store took to decide a request.", checkBounds)
 	s.retryAfter = seconds("weblimit.retry_after", "How long denied requests were told to wait.", retryAfterBounds)
 	s.wait = seconds("weblimit.wait.duration", "How long requests waited for their turn.", waitBounds)

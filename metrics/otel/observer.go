@@ -6,6 +6,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Observer measures and traces what limiters decide. Set it as Config.Observe of any number of
@@ -56,6 +57,11 @@ func (o *Observer) measure(ctx context.Context, seen *core.Observation) {
 	}
 	if !d.Allowed && d.RetryAfter > 0 {
 		o.retryAfter.Record(ctx, d.RetryAfter.Seconds(), limit.record...)
+	}
+	for i, results := 0, d.Results(); i < len(results); i++ {
+		if r := &results[i]; r.Standing != store.Undivided && r.Enforced() {
+			o.shares.Add(ctx, 1, o.limit(r.Rule.Name).share(r)...)
+		}
 	}
 	for i := range wouldDeny(d) {
 		o.wouldBeDenied.Add(ctx, 1, o.limit(d.Results()[i].Rule.Name).wouldBeDenied(of.route, o.maxSeries)...)

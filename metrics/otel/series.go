@@ -14,6 +14,7 @@ import (
 const (
 	attrLimit      = attribute.Key("weblimit.limit")
 	attrDecision   = attribute.Key("weblimit.decision")
+	attrStanding   = attribute.Key("weblimit.standing")
 	attrReason     = attribute.Key("weblimit.reason")
 	attrAdapter    = attribute.Key("weblimit.adapter")
 	attrRemaining  = attribute.Key("weblimit.remaining")
@@ -48,6 +49,7 @@ type series struct {
 	name      string // "" for decisions that are due to no limit
 	decisions cache[outcome, []metric.AddOption]
 	shadowed  cache[string, []metric.AddOption] // by route
+	shares    cache[standing, []metric.AddOption]
 	failures  cache[string, []metric.RecordOption]
 	settled   [len(kinds)][]metric.AddOption
 	record    []metric.RecordOption
@@ -59,6 +61,24 @@ type outcome struct {
 	route, adapter string
 	reason         core.Reason
 	allowed        bool
+}
+
+// standing is what the attributes of a limit's answer to a client that divides it depend on.
+type standing struct {
+	store.Standing
+	allowed bool
+}
+
+// share returns the attribute set of what a limit that clients divide said.
+func (s *series) share(r *core.LimitResult) []metric.AddOption {
+	of := standing{min(r.Standing, store.OverMaximum+1), r.Allowed} // a later one is unknown here
+	if options, ok := s.shares.find(of); ok {
+		return options
+	}
+	options, _ := s.shares.add(of, 2*int(store.OverMaximum+2), func() []metric.AddOption {
+		return []metric.AddOption{s.with(attrStanding.String(word(of.String())), attrDecision.String(decisionWord(of.allowed)))}
+	})
+	return options
 }
 
 // The kinds of settlements.
