@@ -37,7 +37,7 @@ type Share struct {
 	// Weight says how large the client's share is beside those of others, from 1 to 1000. Defaults to 1.
 	Weight int64
 
-	// Minimum is how many units per window the client can use whatever others do, of what is Guaranteed. Defaults
+	// Minimum is how many units per window the client can use whatever others do, of what is Guaranteed and no more. Defaults
 	// to 0.
 	Minimum int64
 
@@ -162,7 +162,7 @@ func (c *call) askShare(l *limit, r keyfuncs.Request) Reason {
 			n.Weight = of.Weight
 		}
 		n.Minimum, n.Maximum = min(of.Minimum, check.Rule.Guaranteed), of.Maximum
-		if n.Weight < 1 || n.Weight > store.MaxWeight || of.Minimum < 0 || of.Maximum < 0 || of.Maximum > store.AllParts || of.Maximum > 0 && of.Maximum < of.Minimum {
+		if n.Weight < 1 || n.Weight > store.MaxWeight || of.Minimum < 0 || of.Minimum > l.rule.Guaranteed || of.Maximum < 0 || of.Maximum > store.AllParts || of.Maximum > 0 && of.Maximum < of.Minimum {
 			return ReasonInvalidCost
 		}
 	}
