@@ -116,6 +116,8 @@ func (p *promised) ask() {
 	case cost <= left:
 		p.Fatalf("%s: a request of client %d for %d of the %d units that are left of its minimum of %d is denied: %s",
 			describeFair(p.rule), i, cost, left, share.Minimum, show(result))
+	case result.Standing == store.OfMinimum:
+		p.Fatalf("%s: a request of client %d for %d of its minimum of %d is denied: %s", describeFair(p.rule), i, cost, share.Minimum, show(result))
 	case after != before:
 		p.Fatalf("%s: a request that is denied changes what is left from %d to %d: %s", describeFair(p.rule), before, after, show(result))
 	case cost <= (p.rule.Burst-p.rule.Guaranteed)/2 && result.RetryAfter == 0:
