@@ -130,6 +130,7 @@ plots: ## draw the figures of docs from the code and print their tables; half a 
 	go run ./internal/test/plots -o docs/pictures
 	go run ./internal/test/prefetchsim/plot -o docs/pictures/prefetch.svg
 	go test -count 1 -run TestTheFigure ./internal/test/regionsim -update
+	go test -count 1 -run TestTheFigure ./internal/test/fairsim -update
 
 screenshots: ## take the pictures of docs from examples/observed; five minutes, with Prometheus and Chromium
 	@scripts/install-redis
