@@ -16,6 +16,12 @@ const (
 	penaltyRecord kind = 2
 	markRecord    kind = 3
 	swapRecord    kind = 4 // behind it the key of store.Server.Swap; the state is the value
+
+	// Of limits that clients divide: see share.go.
+	divisionRecord kind = 5
+	clientRecord   kind = 6
+	usersRecord    kind = 7
+	userRecord     kind = 8
 )
 
 // hashed is added to the kind if a hash stands for the key, so that no client can choose a key that is the hash of another's.

@@ -13,9 +13,9 @@ import (
 // operation is a method of store.Store: which records it needs, and what it does to their
 // states.
 type operation struct {
-	bucket, penalty, mark bool
-	blind                 bool // overwrites them, whatever they hold
-	run                   func(now int64, checks []store.Check, states []counting.State, results []store.Result)
+	bucket, penalty, mark, share bool
+	blind                        bool // overwrites them, whatever they hold; of a share its parts only
+	run                          func(now int64, checks []store.Check, states []counting.State, results []store.Result)
 }
 
 // job is one call of a method. Its caller may return before it is done, so it keeps nothing
@@ -25,9 +25,9 @@ type job struct {
 	checks   []store.Check
 	given    []store.Result // by the caller: Refund and Renew read them
 	results  []store.Result
-	accounts []store.Account // of the checks that have one
-	parts    [][3]string     // per check: the ids of its bucket, penalty and mark; "" for none
-	ids      []string        // all of them, each once
+	accounts []store.Account       // of the checks that have one
+	parts    [][recordParts]string // per check: the ids of its records; "" for none
+	ids      []string              // all of them, each once
 	deadline time.Duration
 
 	progress atomic.Int32
@@ -54,9 +54,15 @@ const (
 	bucketPart = iota
 	penaltyPart
 	markPart
+	divisionPart
+	clientPart
+	usersPart
+	userPart
+
+	recordParts
 )
 
-var kinds = [...]kind{bucketRecord, penaltyRecord, markRecord}
+var kinds = [recordParts]kind{bucketRecord, penaltyRecord, markRecord, divisionRecord, clientRecord, usersRecord, userRecord}
 
 func newJob(op operation, checks []store.Check, results []store.Result, deadline time.Duration) *job {
 	j := &job{
@@ -64,14 +70,14 @@ func newJob(op operation, checks []store.Check, results []store.Result, deadline
 		checks:    slices.Clone(checks),
 		given:     slices.Clone(results),
 		results:   make([]store.Result, len(results)),
-		parts:     make([][3]string, len(checks)),
+		parts:     make([][recordParts]string, len(checks)),
 		ids:       make([]string, 0, len(checks)),
 		deadline:  deadline,
 		done:      make(chan struct{}),
 	}
 	for i := range j.checks {
 		c := &j.checks[i]
-		c.Key, c.Once = bytes.Clone(c.Key), bytes.Clone(c.Once)
+		c.Key, c.Once, c.Share = bytes.Clone(c.Key), bytes.Clone(c.Once), cloneShare(c.Share)
 		if c.Account != nil {
 			if j.accounts == nil {
 				j.accounts = make([]store.Account, len(checks))
@@ -87,6 +93,9 @@ func newJob(op operation, checks []store.Check, results []store.Result, deadline
 		}
 		if op.mark && c.Once != nil {
 			j.need(i, markPart, markID(c.Rule, c.Key, c.Once))
+		}
+		if op.share && c.Share != nil {
+			j.needShare(i, !op.blind)
 		}
 	}
 	// A call of Reset, Block or Unblock may name a key twice, and a record is wanted once.
@@ -149,6 +158,7 @@ func (j *job) decide(now int64, records map[string]*record) {
 		if r := records[parts[markPart]]; r != nil {
 			s.Mark = r.mark
 		}
+		s.Sharing = j.sharing(i, records)
 	}
 	copy(j.results, j.given)
 	j.run(now, j.checks, states, j.results)
@@ -166,5 +176,6 @@ func (j *job) decide(now int64, records map[string]*record) {
 		if r := records[parts[markPart]]; r != nil && s.MarkChanged {
 			r.mark, r.dirty = s.Mark, true
 		}
+		j.noteShare(i, s.Sharing, records)
 	}
 }

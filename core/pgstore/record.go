@@ -11,7 +11,7 @@ import (
 
 // A record's state is its layout's version, when it was last written (so that a process whose clock is behind does not
 // decide before that), and the fields of the
-// counting.Bucket, counting.Penalty or counting.Mark, as variable-length integers. Entries of a log
+// counting.Bucket, counting.Penalty, counting.Mark, counting.Division or counting.Part, as variable-length integers. Entries of a log
 // follow their number, each with its distance in time from the one before. A penalty ends
 // with its key, which the id may have as a hash only. Times are microseconds since the epoch.
 // An empty state is that of a record which says nothing.
@@ -47,6 +47,9 @@ type record struct {
 	key     []byte // of a penalty, or of a bucket's manual block
 	dirty   bool   // to be written
 
+	division counting.Division // of those who divide a limit, or a client's part
+	part     counting.Part     // of one of them
+
 	// What is written, if it is dirty.
 	newVersion int64
 	newState   []byte
@@ -65,7 +68,7 @@ func (r *record) open() error {
 
 func (r *record) clear() {
 	r.at, r.bucket, r.penalty, r.mark, r.key, r.dirty = 0, counting.Bucket{}, counting.Penalty{}, counting.Mark{}, nil, false
-	r.manual = counting.ManualBlock{}
+	r.manual, r.division, r.part = counting.ManualBlock{}, counting.Division{}, counting.Part{}
 }
 
 func (r *record) read() error {
@@ -96,6 +99,10 @@ func (r *record) read() error {
 		for _, field := range markFields(&r.mark) {
 			*field = d.next()
 		}
+	case divisionRecord, usersRecord:
+		d.counts(divisionFields(&r.division))
+	case clientRecord, userRecord:
+		d.part(&r.part)
 	}
 	if d.failed { // looked at once: after a failure next returns 0, which nothing can loop over
 		return errLayout
@@ -131,6 +138,14 @@ func (r *record) encode(now int64) {
 		for _, field := range markFields(&r.mark) {
 			b = binary.AppendVarint(b, *field)
 		}
+	case divisionRecord, usersRecord:
+		ends = r.division.Expires
+		for _, field := range divisionFields(&r.division) {
+			b = binary.AppendVarint(b, *field)
+		}
+	case clientRecord, userRecord:
+		ends = r.part.Expires
+		b = appendPart(b, &r.part)
 	}
 	if ends <= now {
 		b, ends = []byte{}, now // nil would be NULL

@@ -84,18 +84,18 @@ func nodeOf(pool *pgxpool.Pool) string {
 // The methods of store.Store. A method that needs penalties needs their buckets, too: see
 // group.hold.
 var (
-	take = operation{bucket: true, penalty: true, mark: true, run: func(now int64, checks []store.Check, states []counting.State, results []store.Result) {
+	take = operation{bucket: true, penalty: true, mark: true, share: true, run: func(now int64, checks []store.Check, states []counting.State, results []store.Result) {
 		counting.Decide(now, checks, states, true)
 		counting.Answer(checks, states, results)
 	}}
-	peek = operation{bucket: true, penalty: true, mark: true, run: func(now int64, checks []store.Check, states []counting.State, results []store.Result) {
+	peek = operation{bucket: true, penalty: true, mark: true, share: true, run: func(now int64, checks []store.Check, states []counting.State, results []store.Result) {
 		counting.Decide(now, checks, states, false)
 		counting.Answer(checks, states, results)
 	}}
-	charge = operation{bucket: true, run: counting.Charge}
-	refund = operation{bucket: true, mark: true, run: counting.Refund}
+	charge = operation{bucket: true, share: true, run: counting.Charge}
+	refund = operation{bucket: true, mark: true, share: true, run: counting.Refund}
 	renew  = operation{bucket: true, run: counting.Renew}
-	reset  = operation{bucket: true, penalty: true, mark: true, blind: true, run: func(_ int64, checks []store.Check, states []counting.State, _ []store.Result) {
+	reset  = operation{bucket: true, penalty: true, mark: true, share: true, blind: true, run: func(_ int64, checks []store.Check, states []counting.State, _ []store.Result) {
 		counting.Reset(checks, states)
 	}}
 	unblock = operation{bucket: true, penalty: true, blind: true, run: func(_ int64, checks []store.Check, states []counting.State, _ []store.Result) {

@@ -33,6 +33,14 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
+func TestPostgresIsDivided(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, pgtest.Shared(t).ConnString("")+" pool_max_conns=16")
+	storetest.Fair(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+		return &sweeping{Store: pgstore.NewAt(pool, clock.Micros, migrated(t, pool))}
+	})
+}
+
 // sweeping is a store that now and then removes what has ended, before it decides.
 type sweeping struct {
 	*pgstore.Store

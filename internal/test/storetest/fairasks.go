@@ -143,13 +143,13 @@ func (s *modelShare) pay(cost int64) {
 	if n.Maximum > 0 {
 		s.client.most, s.asked = plus(s.client.most, cost), true
 	}
-	switch {
-	case s.standing == store.OverShare:
+	switch s.standing {
+	case store.OverShare:
 		s.division.grant(s.parts)
 		s.divided = true
 		s.keep()
 		return
-	case s.standing == store.OfMinimum:
+	case store.OfMinimum:
 		s.client.least = plus(s.usedOfMinimum(), cost)
 	}
 	s.charge(&s.client, s.share)
