@@ -113,6 +113,9 @@ func (s *fairSequence) change(name string) {
 	}
 	if name == "plain" {
 		n.Divided, n.Guaranteed = false, 0
+		if s.rand.IntN(2) == 0 { // then a store may look at all checks twice
+			n.Block = core.Block{After: 1 + s.rand.Int64N(3), Within: time.Minute, For: time.Second}
+		}
 	}
 	r, err := store.NewRule(name, n)
 	if err != nil {

@@ -38,7 +38,7 @@ local t, begins, width = quickTerms, quickTerms.begins, quickTerms.width
 local h2, l2, h3, l3 = byte(order, start + 2, start + 5)
 local whose, ofAll, ofOne = high * 256 + low, h2 * 256 + l2, h3 * 256 + l3
 local bucket, division, part = values[whose], values[ofAll], values[ofOne]
-if bucket and division and #bucket == #begins + 7 + width and sub(bucket, 1, #begins) == begins and byte(division) == 2 then
+if bucket and division and #bucket == #begins + 7 + width and sub(bucket, 1, #begins) == begins and #division == 66 and byte(division) == 2 then
   --> share.settle
 end
 
@@ -47,11 +47,11 @@ local ends, x = unpack('<I7', bucket, #begins + 1), 0
 if width > 0 then x = unpack('<I' .. width, bucket, #begins + 8) end
 local dEnds, dRound, level, active, before, capped, over, clients = unpack('<dddddddd', division, 3)
 local pEnds, at, owes, least, most, pRound, flags = 0, 0, 0, 0, 0, 0, 0
-settled = true
-if part then
+settled = not part or #part == 51 and byte(part) == 2 -- else it was reset in this call, or is no part
+if part and settled then
   pEnds, at, owes, least, most, pRound, flags = unpack('<ddddddB', part, 3)
   if pEnds <= now then pEnds, owes, pRound, flags = 0, 0, 0, 0 end
-  settled = least == 0 and most == 0 and byte(part) == 2
+  settled = least == 0 and most == 0
 end
 if ends > now + t[5] or dEnds <= now or pEnds == 0 and clients >= 100000 then settled = false end
 if settled then
@@ -163,8 +163,7 @@ if not rollShare then
 end
 if ask ~= shared then
   shared, shareTerms = ask, {}
-  local size = unpack('<I2', ask, #ask - 3)
-  local at = #ask - 3 - size
+  local at = #ask - 3 - unpack('<I2', ask, #ask - 3)
   while at <= #ask - 4 do
     local terms = {unpack('<c8Bdddddddddddddd', ask, at)}
     shareTerms[#shareTerms + 1], at = terms, terms[17]
@@ -180,7 +179,9 @@ for i = 1, #shareTerms do
     local number = h * 256 + l
     local record = values[number] or ''
     client.keys[n], keyAt = number, keyAt + 2
-    if record ~= '' and (byte(record) ~= 2 or byte(record, 2) ~= 177 - (n + 1) % 2) then failure = 'WEBLIMIT value of an unknown version' end
+    local kind, size = 177, 66
+    if n % 2 == 0 then kind, size = 176, 51 end
+    if record ~= '' and (#record ~= size or byte(record) ~= 2 or byte(record, 2) ~= kind) then failure = 'WEBLIMIT value of an unknown version' end
     if failure or record == '' or unpack('<d', record, 3) <= now then
       client[n] = {0, 0, 0, 0, 0, 0, 0, 0}
     elseif n % 2 == 1 then
@@ -331,7 +332,7 @@ elseif standing == 2 and mine > 0 then
   count = untilShare(p, mine, takes, window)
   if part > 0 then count = math.max(count, untilShare(client[4], part, takes, window)) end
 end
-client.mine, client.part, client.standing = mine, part, standing
+client.room, client.mine, client.part, client.standing = room, mine, part, standing
 client.tells = part > 0 and not holdsShare(client[4], part, takes) and part or mine
 client.told = count * 16 + standing * 2 + (holdsCost and 1 or 0)
 

@@ -62,6 +62,8 @@ local room = capacity
 client = shares and shares[sub(head, 1, 7) .. string.char(key)]
 if client and operation > PEEK then
   --> share.change
+elseif client and client.room then
+  room = client.room              -- pass 1 has judged it
 elseif client and cost > 0 and cost <= capacity then
   --> share.judge
 end
