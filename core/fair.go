@@ -58,7 +58,7 @@ type Share struct {
 // while what is Guaranteed holds them all. Shares are max-min fair by weight: who wants less than its share gets
 // what it wants, and the rest is divided among those who want more. They are looked for in rounds of one window. A new
 // client gets its share at once, at first an equal one, and shares are within some percent of the exact ones after some four windows. What
-// is left over, a 64th at least, is for whoever comes first.
+// is left over, a 256th at least, is for whoever comes first.
 //
 // A client that is over its share must leave half of the burst to the others, so a single busy client gets the whole
 // rate, but half of the burst at once. The burst must be half of the quota at least. Share and standing of a

@@ -63,10 +63,10 @@ func TestWrongSharesAreDenied(t *testing.T) {
 	t.Parallel()
 	var share core.Share
 	l := limiterAt(t, everyone(100).Fair(core.Shares{By: byClient, Guaranteed: 20, Of: func(keyfuncs.Request) core.Share { return share }}))
-	for _, share = range []core.Share{{Weight: -1}, {Weight: store.MaxWeight + 1}, {Minimum: -1}, {Maximum: -1}, {Maximum: 1 << 41}, {Minimum: 10, Maximum: 9}} {
+	for _, share = range []core.Share{{Weight: -1}, {Weight: store.MaxWeight + 1}, {Minimum: -1}, {Minimum: 21}, {Maximum: -1}, {Maximum: 1 << 41}, {Minimum: 10, Maximum: 9}} {
 		wantDecision(t, fmt.Sprint(share), l.Allow(client("a")), false, core.ReasonInvalidCost, 0)
 	}
-	for _, share = range []core.Share{{}, {Weight: store.MaxWeight}, {Minimum: 20}, {Minimum: 30}, {Maximum: 90}} {
+	for _, share = range []core.Share{{}, {Weight: store.MaxWeight}, {Minimum: 20}, {Maximum: 90}} {
 		check.Equal(t, fmt.Sprint(share), l.Allow(client("a")).Allowed, true)
 	}
 }

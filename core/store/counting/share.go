@@ -19,7 +19,7 @@ import (
 //     never what they may need in the next moment.
 //   - The level is looked for in rounds of one window. It rises by what was granted over shares, divided among those who wanted
 //     more than theirs: Newton's step to the level of max-min fairness. That does not overshoot, since nobody
-//     can take more than it is given. It aims at all but a 64th within shares.
+//     can take more than it is given. It aims at all but a 256th within shares.
 //   - It falls at once when requests within their shares have used half of the reserve: to the base, the equal share of all
 //     who asked in this round or the last one. That is never too high.
 //
@@ -28,7 +28,7 @@ import (
 const (
 	// slack is the part of the whole that the level leaves to those over their shares, 1/slack. Without it nobody
 	// would know whether the level can rise.
-	slack = 64
+	slack = 256
 
 	// How many clients of a limit, and users of a client, have a record at most that ask in one round.
 	maxClients = 100_000

@@ -57,9 +57,6 @@ func rows() (all []row) {
 				config: fairsim.Config{Quota: quota, Clients: zipf(clients, overload*float64(quota)), Windows: windows, Warm: windows / 3},
 				light:  clients, jain: 0.99, used: 0.98, denied: 0.001,
 			}
-			if clients == 10_000 && overload == 5 {
-				r.jain = 0.95 // the 64th that is left goes to the busiest, who asks for a tenth
-			}
 			r.light = lightOf(&r.config)
 			all = append(all, r)
 		}

@@ -33,9 +33,9 @@ type modelPart struct {
 
 // The numbers that documents name.
 const (
-	modelSlack    = 64 // the level leaves a 64th
-	modelOwed     = 64 // windows
-	modelEarly    = 2  // ticks
+	modelSlack    = 256 // the level leaves a 256th
+	modelOwed     = 64  // windows
+	modelEarly    = 2   // ticks
 	modelMostOver = 1 << 51
 )
 

@@ -278,7 +278,7 @@ repeat
             before, level = 0, quotaParts
           else
             before = active
-            if capped > 0 then level = level + math.floor((over - (quotaParts - quotaParts % 64) / 64) / capped) end
+            if capped > 0 then level = level + math.floor((over - (quotaParts - quotaParts % 256) / 256) / capped) end
           end
           dRound, active, capped, over, clients = round, 0, 0, 0, 0
         end
@@ -287,7 +287,7 @@ repeat
           if clients < 100000 then clients = clients + 1 end
         end
         local among = active > before and active or before
-        local base = quotaParts - (quotaParts - quotaParts % 64) / 64
+        local base = quotaParts - (quotaParts - quotaParts % 256) / 256
         base = base > among and (base - base % among) / among or 1
         if level < base then level = base end
         if level > quotaParts then level = quotaParts end
@@ -377,7 +377,7 @@ repeat
         if d[2] == round then return end
         if d[2] + 1 == round then
           d[5] = d[4]
-          if d[6] > 0 then d[3] = d[3] + floor((d[7] - floor(whole / 64)) / d[6]) end
+          if d[6] > 0 then d[3] = d[3] + floor((d[7] - floor(whole / 256)) / d[6]) end
         else                            -- nobody asked for a whole round, or the clock was set back
           d[5], d[3] = 0, whole
         end
@@ -391,7 +391,7 @@ repeat
       end
       -- It keeps the level between the base, which it returns, and the whole.
       boundShare = function(d, whole)
-        local base = max(floor((whole - floor(whole / 64)) / max(d[4], d[5], 1)), 1)
+        local base = max(floor((whole - floor(whole / 256)) / max(d[4], d[5], 1)), 1)
         d[3] = max(min(max(d[3], base), whole), 1)
         return base
       end
