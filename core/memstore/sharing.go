@@ -64,13 +64,13 @@ func readShare(at *location, share []location, n *store.Share, h *counting.Shari
 func saveShare(at *location, share []location, h *counting.Sharing, now int64) {
 	client, user := &share[atClient], &share[atUser]
 	if h.DivisionChanged {
-		at.shard.saveDivision(at.division(), &h.Division, limitBurst, now)
+		at.shard.saveDivision(at.division(), &h.Division, now)
 	}
 	if h.ClientChanged {
 		client.shard.savePart(client.place, &h.Client, now)
 	}
 	if h.UsersChanged {
-		client.shard.saveDivision(client.division(), &h.Users, markBurst, now)
+		client.shard.saveDivision(client.division(), &h.Users, now)
 	}
 	if h.UserChanged {
 		user.shard.savePart(user.place, &h.User, now)
@@ -94,9 +94,9 @@ func (s *shard) readDivision(p place, d *counting.Division) {
 	}
 }
 
-func (s *shard) saveDivision(p place, d *counting.Division, burst, now int64) {
-	s.saveShareSlot(p, d.Expires, d.Level, d.Active, d.Round<<clientBits|d.Clients, burst, now)
-	s.saveShareSlot(p.second(), d.Expires, d.Before, d.Capped, d.Over, burst, now)
+func (s *shard) saveDivision(p place, d *counting.Division, now int64) {
+	s.saveShareSlot(p, d.Expires, d.Level, d.Active, d.Round<<clientBits|d.Clients, divisionBurst, now)
+	s.saveShareSlot(p.second(), d.Expires, d.Before, d.Capped, d.Over, divisionBurst, now)
 }
 
 func (s *shard) readPart(p place, part *counting.Part) {
@@ -126,19 +126,23 @@ func (s *shard) savePart(p place, part *counting.Part, now int64) {
 	if part.Large {
 		unit |= 2
 	}
-	s.saveShareSlot(p, part.Expires, part.Debt, part.At, unit, markBurst, now)
+	s.saveShareSlot(p, part.Expires, part.Debt, part.At, unit, partBurst, now)
 	if part.Least != 0 || part.Most != 0 {
-		s.saveShareSlot(p.second(), part.Expires, part.Least, part.Most, 0, markBurst, now)
+		s.saveShareSlot(p.second(), part.Expires, part.Least, part.Most, 0, partBurst, now)
 	} else {
 		s.forget(p.second())
 	}
 }
 
-// limitBurst has a limit's division count as wholly used, so that it is evicted after the parts of its clients.
-const limitBurst = markUsed
+// A division counts as half used, as a mark does, and a part as used by a quarter. So they are evicted before buckets with nothing
+// left and before blocks, whoever makes up keys and clients: their loss gives a client its share once more, and no units
+// beyond the limit. A division goes after the parts that need it.
+const (
+	divisionBurst = 2 * markUsed
+	partBurst     = 4 * markUsed
+)
 
-// saveShareSlot stores three numbers. Like a mark they count as half used, so that they are evicted before buckets with nothing
-// left: their loss gives a client its share once more, and no units beyond the limit.
+// saveShareSlot stores three numbers.
 func (s *shard) saveShareSlot(p place, expires, x, third, unit, burst, now int64) {
 	b := counting.Bucket{Expires: expires, X: x, Y: third, Form: counting.Form{Algorithm: counting.ShareRecord, Tick: 1, Rate: 1, Unit: unit}}
 	i, found := s.find(p)
