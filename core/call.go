@@ -137,7 +137,7 @@ func (c *call) withoutStore() *call {
 // reason to deny the request without asking the store, or ReasonUndecided. A batch is no
 // operation of its own, and its cost is set later.
 func (c *call) ask(limit *limit, r keyfuncs.Request, batch bool) Reason {
-	start := len(c.keys)
+	start, shares := len(c.keys), len(c.shares)
 	keys, rule, cost, class, reason := limit.ask(c.keys, r, &c.reading, batch)
 	if class > 0 {
 		c.classes = append(c.classes, classed{limit, class})
@@ -153,7 +153,7 @@ func (c *call) ask(limit *limit, r keyfuncs.Request, batch bool) Reason {
 		}
 		if reason != ReasonUndecided { // it charges nothing
 			last := len(c.checks) - 1
-			c.limits, c.checks, c.results = c.limits[:last], c.checks[:last], c.results[:last]
+			c.limits, c.checks, c.results, c.shares = c.limits[:last], c.checks[:last], c.results[:last], c.shares[:shares]
 		}
 	}
 	if reason == ReasonUndecided {

@@ -106,6 +106,24 @@ func TestMaxWaitingPerKeyIsOfAClient(t *testing.T) {
 	})
 }
 
+// Trap: a call that is refused after its client is known leaves the client to the next one that takes its place.
+func TestARefusedRequestLeavesNobodyInLine(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		limit := fairly(core.PerMinute(4).Burst(2).Wait(time.Hour)).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour)
+		l := newLimiter(t, core.Config{Store: core.NewMemory(), MaxWaiting: 100, MaxWaitingPerKey: 1, Limits: []core.Limit{limit}})
+		u := newLineup(l, 0)
+		u.come(t.Context(), "x1", "x", "")
+		u.come(t.Context(), "x2", "x", "")
+		two := map[string][]string{"Idempotency-Key": {"1", "2"}}
+		d := l.Allow(&request{values: map[any]any{"client": "a"}, lines: two})
+		check.Equal(t, "of two operations", d.Reason, core.ReasonAmbiguousKey)
+		u.come(t.Context(), "ab", "ab", "")
+		u.come(t.Context(), "a", "a", "")
+		check.Equal(t, "waiting, one of each client", l.Stats().Waiting, 2)
+		u.end(t)
+	})
+}
+
 func TestWhoIsNextAsksOnceMoreWhenItsTimeIsUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		from := core.NewMemory()
