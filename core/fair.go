@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/integer"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -180,6 +181,19 @@ func (c *call) askShare(l *limit, r keyfuncs.Request) Reason {
 		check.Share = &c.shares[len(c.shares)-1].Share
 	}
 	return ReasonUndecided
+}
+
+// shareLocally gives the client of a check the part of its numbers that one process grants in an outage: of a maximum at least the
+// request's cost, as of the limit.
+func (c *call) shareLocally(check *Check, l *limit) {
+	if check.Share == nil {
+		return
+	}
+	n, replicas := *check.Share, int64(l.replicas)
+	n.Minimum /= replicas // rounded down, so that what is guaranteed holds them all
+	n.Maximum = max(integer.CeilDiv(n.Maximum, replicas), min(check.Cost, n.Maximum))
+	c.shares = append(c.shares, shareOf{l, n})
+	check.Share = &c.shares[len(c.shares)-1].Share
 }
 
 // shareOf is the client of a request under a limit with Fair.

@@ -151,3 +151,19 @@ func TestFreeRequestsDoNotWait(t *testing.T) {
 		held.Settle(core.Outcome{})
 	})
 }
+
+// A process has a part of each minimum and maximum in an outage, as of the limit.
+func TestMinimaInAnOutage(t *testing.T) {
+	t.Parallel()
+	for minimum := range int64(41) {
+		of := func(keyfuncs.Request) core.Share { return core.Share{Minimum: minimum, Maximum: 50} }
+		l := newLimiter(t, core.Config{Store: newFlaky(true), Replicas: 7, Limits: []core.Limit{everyone(100).Fair(core.Shares{By: byClient, Guaranteed: 40, Of: of})}})
+		granted := 0
+		for d := l.Allow(client("a")); d.Allowed; d = l.Allow(client("a")) {
+			granted++
+		}
+		if granted != 8 {
+			t.Errorf("with a minimum of %d: %d requests were granted, want a seventh of 50", minimum, granted)
+		}
+	}
+}

@@ -85,6 +85,7 @@ func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (St
 		if check.Cost <= check.Rule.Burst && !local.exact { // otherwise it can never fit
 			check.Cost = min(check.Cost, rule.Burst)
 		}
+		local.shareLocally(check, local.limits[i])
 		check.Rule = rule
 	}
 	if failed := local.take(ctx, l.shared.local); failed != nil {
