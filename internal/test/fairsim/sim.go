@@ -17,7 +17,7 @@ import (
 const Window = time.Second
 
 // steps is how many moments of a window have requests.
-const steps = 200
+const steps = 100
 
 // Config is a limit, and who asks for it.
 type Config struct {
