@@ -85,7 +85,7 @@ func (s *fairSequence) renewShares(r *core.Rule, key string) {
 // forgetStale resets a bucket that is over in part, and operations that are over.
 func (s *fairSequence) forgetStale(r *core.Rule, key string) {
 	s.Helper()
-	with := store.Numbers{Algorithm: store.TokenBucket, Quota: 1, Window: time.Hour, Once: time.Hour}
+	with := store.Numbers{Algorithm: store.TokenBucket, Quota: 1, Window: time.Hour, Once: time.Hour, Block: store.Block{After: 1, Within: time.Hour, For: time.Hour}}
 	once, err := store.NewRule(r.Name, with)
 	if err != nil {
 		s.Fatal(err)
