@@ -40,6 +40,23 @@ func priorities(signedIn keyfuncs.Condition) core.Limit {
 
 var _ = priorities
 
+func dividing() []core.Limit {
+	capacity := core.PerSecond(5000).By(keyfuncs.Everyone()).Named("capacity").Fair(core.Shares{
+		By: keyfuncs.Tenant("tenant"),
+	})
+	reports := core.Concurrent(20).By(keyfuncs.Everyone()).Named("reports").Wait(5 * time.Second).Fair(core.Shares{
+		By:     keyfuncs.User("account"),
+		Within: keyfuncs.User("user"),
+	})
+	return []core.Limit{capacity, reports}
+}
+
+// The limits of docs that clients divide work together.
+func TestDividedLimitsOfDocs(t *testing.T) {
+	t.Parallel()
+	core.ForLimits(core.NewMemory(), dividing())
+}
+
 func docsBypass(store core.Store, limits []core.Limit, monitoring, partner string) (*core.Limiter, error) {
 	limiter, err := core.New(core.Config{
 		Store:  store,

@@ -61,6 +61,7 @@ func serve(t *testing.T, server *redistest.Server) *httptest.Server {
 	app.Handle("GET /paid", settings.Limit(core.PerMonth(100, time.UTC).By(byKey).Named("plan"))(ok))
 	everywhere := must.Get(regions.New(core.NewMemory(), core.NewMemory(), regions.Config{Region: "eu", Regions: 3}))(t)
 	app.Handle("GET /everywhere", nethttp.With(core.Config{Store: everywhere, Observe: metrics}).Limit(core.PerMinute(600).By(byKey).Named("everywhere"))(ok))
+	app.Handle("GET /shared", settings.Limit(core.PerSecond(10).By(keyfuncs.Everyone()).Named("shared").Fair(core.Shares{By: byKey}))(ok))
 	app.Handle("GET /healthz", settings.Limit(core.PerHour(1).By(byKey).Named("health"))(ok))
 	app.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true, Registry: registry}))
 	s := httptest.NewServer(app)
@@ -128,4 +129,6 @@ func load(t *testing.T, app *httptest.Server) {
 	send(secret, "/healthz", 200*time.Millisecond)
 	send(secret, "/paid", 20*time.Millisecond)
 	send(secret, "/everywhere", 20*time.Millisecond)
+	send(secret, "/shared", 20*time.Millisecond)
+	send("good-client-1", "/shared", 250*time.Millisecond)
 }
