@@ -23,7 +23,7 @@ func (d *Decision) crowded() (policy, field string) {
 	policies, fields := make([]string, len(results)), make([]string, len(results)) // by result; "" if not named
 	inPolicy, inField := 0, 0                                                      // their bytes, with separators
 	for _, i := range order {
-		p, f := d.limiter.policies.of(&results[i]), string(results[i].appendRateLimit(nil))
+		p, f := d.limiter.policies.of(results[i].Rule), string(results[i].appendRateLimit(nil))
 		if inPolicy, inField = inPolicy+len(p)+2, inField+len(f)+2; max(inPolicy, inField) > maxField+2 {
 			break
 		}

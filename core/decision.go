@@ -89,7 +89,6 @@ type LimitResult struct {
 	Soft      bool    // charged, and more is used than the soft limit
 	class     uint8   // of the request from 1 on, if the limit has classes; see Decision.Class
 	Reason    Reason  // why the limit denies without asking the store, such as ReasonMissingKey; else ReasonUndecided
-	Maximum   int64   // Share.Maximum of the client under a limit with Fair; 0 for none
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
@@ -169,7 +168,7 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
 		r.Rule, r.Result, r.Shadow, r.Or, r.Reason = check.Rule, c.results[i], check.Shadow, check.Or, ReasonUndecided
-		r.Hidden, r.class, r.Maximum = c.limits[i].hidden, c.classOf(c.limits[i]), 0
+		r.Hidden, r.class = c.limits[i].hidden, c.classOf(c.limits[i])
 		if check.Share != nil {
 			r.ofShare(check)
 		}

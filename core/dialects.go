@@ -157,13 +157,13 @@ func (d *Decision) setOlder(h Header, dialects Headers) {
 	if r == nil {
 		return
 	}
-	limit, left, reset := r.most(), max(r.Remaining, 0), seconds(r.ResetAfter)
+	limit, left, reset := r.Rule.Burst, max(r.Remaining, 0), seconds(r.ResetAfter)
 	if dialects&Draft07 != 0 && (!d.Allowed || !tighter(h.Get(headerLimit), left)) {
-		h.Set(headerPolicy, policyItem(r))
+		h.Set(headerPolicy, policyItem(r.Rule))
 		h.Set(headerLimit, fmt.Sprintf("limit=%d, remaining=%d, reset=%d", limit, left, reset))
 	}
 	if dialects&Draft03 != 0 {
-		d.setThree(h, "Ratelimit", policyItem(r), left, reset)
+		d.setThree(h, "Ratelimit", policyItem(r.Rule), left, reset)
 	}
 	if dialects&XRateLimitDelta != 0 {
 		d.setThree(h, "X-Ratelimit", decimal(limit), left, reset)
@@ -195,16 +195,12 @@ func tighter(field string, left int64) bool {
 }
 
 // policyItem returns a limit as drafts 03 to 07 write it: 100;w=60.
-func policyItem(of *LimitResult) string {
-	item, r := decimal(of.most()), of.Rule
+func policyItem(r *Rule) string {
+	item := decimal(r.Burst)
 	if r.Algorithm == store.Concurrency {
 		return item // without a window
 	}
-	fill, exact := fillTime(r)
-	if of.Maximum > 0 {
-		fill, exact = r.Window, true
-	}
-	if exact && fill%time.Second == 0 {
+	if fill, exact := fillTime(r); exact && fill%time.Second == 0 {
 		item += ";w=" + decimal(seconds(fill))
 	}
 	return item

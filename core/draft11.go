@@ -115,22 +115,22 @@ func (d *Decision) appendRateLimit(dst []byte) []byte {
 // policies returns the value of RateLimit-Policy if it depends on the request, or on an outage. For
 // a single limit it is cached.
 func (d *Decision) policies() string {
-	var enforced *LimitResult
+	var enforced *Rule
 	var buf [256]byte
 	all := buf[:0]
 	for i, results := 0, d.Results(); i < len(results); i++ {
-		r := &results[i]
-		if !r.told() {
+		rule := results[i].Rule
+		if !results[i].told() {
 			continue
 		}
 		if enforced == nil {
-			enforced = r
+			enforced = rule
 			continue
 		}
 		if len(all) == 0 {
 			all = append(all, d.limiter.policies.of(enforced)...)
 		}
-		all = append(separate(all), d.limiter.policies.of(r)...)
+		all = append(separate(all), d.limiter.policies.of(rule)...)
 	}
 	switch {
 	case len(all) > 0:

@@ -47,15 +47,8 @@ type policies struct {
 // request.
 const maxPolicies = maxVariants
 
-// of returns the value for a limit.
-func (p *policies) of(of *LimitResult) string {
-	r := of.Rule
-	if of.Maximum > 0 {
-		dst := appendQuoted(nil, r.Name)
-		dst = append(dst, paramQuota...)
-		dst = strconv.AppendInt(dst, min(of.most(), maxFieldInteger), 10)
-		return string(appendWindow(dst, r.Window))
-	}
+// of returns the value for a rule.
+func (p *policies) of(r *Rule) string {
 	if known, ok := p.known.Load(r); ok {
 		return known.(string)
 	}

@@ -225,26 +225,19 @@ func (c *call) askKey(f keyfuncs.Func, r keyfuncs.Request) ([]byte, keyfuncs.Pre
 
 // ofShare notes what a client is told of its part of the limit beside what the store says.
 func (r *LimitResult) ofShare(check *Check) {
-	if r.Maximum = check.Share.Maximum; r.Maximum == 0 {
+	most := check.Share.Maximum
+	if most == 0 {
 		return
 	}
-	if r.Remaining = min(r.Remaining, r.Maximum); r.Standing == store.OverMaximum {
+	if r.Remaining = min(r.Remaining, most); r.Standing == store.OverMaximum {
 		r.Remaining = min(r.Remaining, max(check.Cost-1, 0))
 	}
-}
-
-// most returns how many units the client can use at once at most.
-func (r *LimitResult) most() int64 {
-	if r.Maximum > 0 {
-		return min(r.Maximum, r.Rule.Burst)
-	}
-	return r.Rule.Burst
 }
 
 // usual returns of how many units a client that has a fifth left is near its limit: of its share, since others may want the rest.
 func (r *LimitResult) usual() int64 {
 	if r.Standing != store.Undivided {
-		return min(r.most(), r.Share)
+		return min(r.Rule.Burst, r.Share)
 	}
 	return r.Rule.Burst
 }

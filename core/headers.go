@@ -47,7 +47,7 @@ func newHeaderStyle(dialects Headers, when HeadersWhen, varies bool, limits []li
 	var dst []byte
 	for i := range limits {
 		l := &limits[i]
-		if style.varies = style.varies || l.choice > 0 || l.tiers != nil || l.scaling != nil || l.classes != nil || l.fair != nil && l.fair.of != nil || len(limits) > 1 && l.optional(); style.varies {
+		if style.varies = style.varies || l.choice > 0 || l.tiers != nil || l.scaling != nil || l.classes != nil || len(limits) > 1 && l.optional(); style.varies {
 			return style
 		}
 		if !l.shadow && !l.hidden {

@@ -172,9 +172,6 @@ func appendResult(dst []byte, r *core.LimitResult, class string, estimate bool) 
 	if r.Standing != store.Undivided {
 		dst = appendInt(appendString(dst, "standing", r.Standing.String()), "share", r.Share)
 	}
-	if r.Maximum > 0 {
-		dst = appendInt(dst, "maximum", r.Maximum)
-	}
 	dst = appendMillis(dst, "effective_window_ms", r.Window)
 	dst = appendMillis(dst, "reset_ms", r.ResetAfter)
 	if r.RetryAfter > 0 {

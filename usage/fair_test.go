@@ -34,5 +34,5 @@ func TestUsageOfAShare(t *testing.T) {
 	heavy, light, small := told("heavy"), told("light"), told("small")
 	check.All(t, "the heavy one", []any{heavy.Used == heavy.Share, heavy.Remaining, heavy.RetryAfter > 0, heavy.Limit}, true, 0, true, 100)
 	check.All(t, "the light one", []any{light.Remaining > 10, light.Used < light.Share, light.RetryAfter}, true, true, 0)
-	check.All(t, "one with a bound", []any{small.Limit, small.Window, small.Remaining}, 5, 60, 5)
+	check.All(t, "one with a bound", []any{small.Limit, small.Window, small.Remaining}, 100, 60, 5)
 }

@@ -100,9 +100,6 @@ func limitOf(r *core.LimitResult) Limit {
 // divided sets what is said of a limit that clients divide.
 func (l *Limit) divided(r *core.LimitResult) {
 	l.Share = r.Share
-	if r.Maximum > 0 {
-		l.Limit, l.Window = min(r.Maximum, l.Limit), whole(r.Rule.Window.Microseconds())
-	}
 	if l.Used = max(l.Share-l.Remaining, 0); r.Standing == store.OverShare || r.Standing == store.UserOver {
 		l.Used = l.Share
 	}

@@ -78,7 +78,6 @@ type LimitResult struct {
 	Remaining         int64   `json:"remaining"`
 	Standing          string  `json:"standing,omitempty"` // how the client stands to its share, if clients divide the limit: core.Limit.Fair
 	Share             int64   `json:"share,omitempty"`    // units per window that are the client's share at present
-	Maximum           int64   `json:"maximum,omitempty"`  // units per window that the client can use at most, if it has a bound of its own
 	EffectiveWindowMS int64   `json:"effective_window_ms"`
 	ResetMS           int64   `json:"reset_ms"`
 	RetryAfterMS      int64   `json:"retry_after_ms,omitempty"`
