@@ -215,8 +215,8 @@ type State struct {
 	Cost         int64     `json:"cost"` // that State is about
 	Used         int64     `json:"used"`
 	Remaining    int64     `json:"remaining"`
-	RetryAfterMS int64     `json:"retry_after_ms"` // until Cost fits; 0 if waiting can't help
-	FullAfterMS  int64     `json:"full_after_ms"`  // until nothing is used
+	RetryAfterMS int64     `json:"retry_after_ms"`       // until Cost fits; 0 if waiting can't help
+	FullAfterMS  int64     `json:"full_after_ms"`        // until nothing is used
 	Standing     string    `json:"standing,omitempty"`   // to the client's share, if clients divide the limit
 	Share        int64     `json:"share,omitempty"`      // units per window, at present
 	Guaranteed   int64     `json:"guaranteed,omitempty"` // units that are kept for clients with a minimum
