@@ -16,7 +16,7 @@ func TestABusyClientTakesNothingFromOthers(t *testing.T) {
 	for way := range ways {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			alone, beside := run(t, way, false), run(t, way, true)
+			alone, beside := undisturbed(t, way, false), undisturbed(t, way, true)
 			for _, r := range []report{alone, beside} {
 				if r.Failed > 0 {
 					t.Errorf("%d requests of %d failed", r.Failed, r.Light+r.Busy)
@@ -35,6 +35,19 @@ func TestABusyClientTakesNothingFromOthers(t *testing.T) {
 				beside.Light, beside.LightDenied, part(beside.Took, 0.5), part(beside.Took, 0.99), beside.BusyGranted, beside.Busy, part(alone.Took, 0.5), part(alone.Took, 0.99))
 		})
 	}
+}
+
+// undisturbed returns a run in which nothing stood still: else all clients ask at once when it goes on, for more than a limit
+// holds, and that some are denied is right.
+func undisturbed(t *testing.T, way string, busy bool) report {
+	t.Helper()
+	for range 10 {
+		if r := run(t, way, busy); r.Late < 700*time.Millisecond {
+			return r
+		}
+	}
+	t.Skip("this machine stands still too often")
+	return report{}
 }
 
 func run(t *testing.T, way string, busy bool) (all report) {
@@ -59,7 +72,7 @@ func run(t *testing.T, way string, busy bool) (all report) {
 		r := child.Receive[report](t, p)
 		all.Light, all.LightDenied = all.Light+r.Light, all.LightDenied+r.LightDenied
 		all.Busy, all.BusyGranted, all.Failed = all.Busy+r.Busy, all.BusyGranted+r.BusyGranted, all.Failed+r.Failed
-		all.Took = append(all.Took, r.Took...)
+		all.Took, all.Late = append(all.Took, r.Took...), max(all.Late, r.Late)
 		p.Wait(t)
 	}
 	slices.Sort(all.Took)

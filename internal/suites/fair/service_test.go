@@ -17,6 +17,7 @@ import (
 const policies = `
 policies:
   api:
+    timeout: 1m
     limits:
       capacity: {limit: 400/second, by: everyone, on_outage: deny, fair: {by: {header: X-Client}}}
 `
@@ -32,7 +33,7 @@ func startService(t *testing.T, o order) string {
 }
 
 func throughService(t *testing.T, o order) ask {
-	remote := must.Get(client.New(client.Config{URL: o.Service, Send: client.Fields{Headers: []string{"X-Client"}}, OnOutage: client.OnOutage{Action: core.Deny}, Timeout: 2 * time.Second}))(t)
+	remote := must.Get(client.New(client.Config{URL: o.Service, Send: client.Fields{Headers: []string{"X-Client"}}, OnOutage: client.OnOutage{Action: core.Deny}, Timeout: time.Minute}))(t)
 	limits := nethttp.With(core.Config{Store: remote.Store()})
 	handler := limits.Policy(remote, "api")(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
 	return func(name string) int {
