@@ -184,7 +184,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.upToBurst, to.least = from.upToBurst, from.least()
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
 	to.regions, to.choice, to.spills = from.regions, from.inChoice, from.settings.has(setSpill)
-	to.regions, to.hidden, to.status = from.regions, from.hidden, from.status
+	to.hidden, to.status = from.hidden, from.status
 	to.variants, to.classes = new(variants), from.classes
 	asked := to.key
 	if from.fair != nil && asked.Kind() == keyfuncs.Everyone().Kind() { // then its clients are what advice is about

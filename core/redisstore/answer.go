@@ -227,9 +227,7 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 		numbers = a.After(j.Op, rule.Algorithm)
 	}
 	reading := readingOf(numbers, rule)
-	if check.Share != nil {
-		a.Shared(check, &reading)
-	}
+	a.Shared(check, &reading)
 	reading.At, reading.Charged, reading.Blocked = j.at, charged, blocked
 	if j.logLengths != nil && counting.IsLog(rule.Algorithm) {
 		j.logLengths.note(rule, reading.Numbers[0])

@@ -123,29 +123,35 @@ func benchmarkDivided(b *testing.B, calls int, limit core.Limit, share func(clie
 	server := redistest.Start(b)
 	client := server.Client(b)
 	rule := mustRule(limit)
-	ask := func(key func(i int) int) {
-		f := newBatch()
-		for i := range scriptPipeline {
-			p := newJob(take, i%calls)
+	measureScript(b, server, client, func() {
+		sendTakes(b, client, calls, func(_ int, p *job) {
 			check := core.Check{Key: []byte("all"), Rule: &rule, Cost: 1}
 			p.add(0, &check, 0)
 			if p.mergeable = false; share != nil {
-				check.Share = share(scriptKey(key(i)))
+				check.Share = share(scriptKey(rand.IntN(dividing)))
 				p.addShare(&check, nil)
 			}
-			p.seal(DefaultPrefix)
-			f.jobs = append(f.jobs, p)
-		}
-		f.run(b.Context(), client, 0)
-		for _, p := range f.jobs {
-			if p.err != nil {
-				b.Fatal(p.err)
-			}
-			p.release()
-		}
-		f.release()
+		})
+	})
+}
+
+// sendTakes sends as many takes as a round trip has, in this many calls. add adds the checks of one.
+func sendTakes(b *testing.B, client *redis.Client, calls int, add func(i int, p *job)) {
+	f := newBatch()
+	for i := range scriptPipeline {
+		p := newJob(take, i%calls) // calls are kept apart by their slots
+		add(i, p)
+		p.seal(DefaultPrefix)
+		f.jobs = append(f.jobs, p)
 	}
-	measureScript(b, server, client, func() { ask(func(int) int { return rand.IntN(dividing) }) })
+	f.run(b.Context(), client, 0)
+	for _, p := range f.jobs {
+		if p.err != nil {
+			b.Fatal(p.err)
+		}
+		p.release()
+	}
+	f.release()
 }
 
 // plainGCRA is the shortest script of a token bucket.
@@ -214,9 +220,7 @@ func benchmarkScript(b *testing.B, calls int, limits []core.Limit, payer int) {
 		rules[i] = mustRule(l)
 	}
 	ask := func(key func(i int) int) {
-		f := newBatch()
-		for i := range scriptPipeline {
-			p := newJob(take, i%calls) // calls are kept apart by their slots
+		sendTakes(b, client, calls, func(i int, p *job) {
 			for j := range rules {
 				checks[j] = core.Check{Key: []byte(scriptKey(key(i))), Rule: &rules[j], Cost: 1}
 			}
@@ -225,22 +229,12 @@ func benchmarkScript(b *testing.B, calls int, limits []core.Limit, payer int) {
 				p.payers = &paid
 				paid.note(checks, payer)
 				p.addChoice(0, checks)
-			} else {
-				for j := range checks {
-					p.add(j, &checks[j], 0)
-				}
+				return
 			}
-			p.seal(DefaultPrefix)
-			f.jobs = append(f.jobs, p)
-		}
-		f.run(b.Context(), client, 0)
-		for _, p := range f.jobs {
-			if p.err != nil {
-				b.Fatal(p.err)
+			for j := range checks {
+				p.add(j, &checks[j], 0)
 			}
-			p.release()
-		}
-		f.release()
+		})
 	}
 	for from := 0; from < scriptKeys; from += scriptPipeline {
 		ask(func(i int) int { return from + i })

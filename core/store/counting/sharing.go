@@ -26,8 +26,6 @@ type Sharing struct {
 // mostQuotas is above what a burst can be, in quotas.
 const mostQuotas = 2048
 
-// Every record expires two windows after it was written, or later if something is owed.
-
 // begin prepares the records to be read at now.
 func (h *Sharing) begin(c *store.Check, now, cost int64) {
 	h.of, h.numbers, h.now = c.Rule, c.Share, now
@@ -238,7 +236,7 @@ func (h *Sharing) find() bool {
 	return true
 }
 
-// end sets when the records that have changed expire.
+// end sets when the records that have changed expire: two windows from now on, or later if something is owed.
 func (h *Sharing) end() {
 	expires := h.now + 2*h.window()
 	if h.DivisionChanged {

@@ -2,8 +2,6 @@ package fairsim_test
 
 import (
 	"flag"
-	"os"
-	"runtime"
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/documents"
@@ -14,22 +12,10 @@ import (
 
 var update = flag.Bool("update", false, "write docs/pictures/fair.svg")
 
-const picture = documents.Root + "/docs/pictures/fair.svg"
-
 // The figure of docs is what the simulation draws: make plots writes it.
 func TestTheFigureIsWhatTheSimulationDraws(t *testing.T) {
 	t.Parallel()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("other processors round logarithms in their own way, which gives other requests")
-	}
-	svg := drawFigure(t)
-	if *update {
-		must.OK(t, os.WriteFile(picture, []byte(svg), 0o644))
-		return
-	}
-	if string(must.Get(os.ReadFile(picture))(t)) != svg {
-		t.Error("docs/pictures/fair.svg is not what the simulation draws: run make plots and look at it")
-	}
+	documents.Drawn(t, "fair.svg", *update, drawFigure)
 }
 
 // The figure: one client that asks for three times the limit for a while, and twenty that ask for a fiftieth each.

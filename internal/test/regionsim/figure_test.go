@@ -2,36 +2,21 @@ package regionsim_test
 
 import (
 	"flag"
-	"os"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/figure"
-	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/regionsim"
 )
 
 var update = flag.Bool("update", false, "write docs/pictures/regions.svg")
 
-const picture = documents.Root + "/docs/pictures/regions.svg"
-
 // The figure of docs is what the simulation draws: make plots writes it.
 func TestTheFigureIsWhatTheSimulationDraws(t *testing.T) {
 	t.Parallel()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("other processors round the load's logarithms in their own way, which gives other requests")
-	}
-	svg := drawFigure(t)
-	if *update {
-		must.OK(t, os.WriteFile(picture, []byte(svg), 0o644))
-		return
-	}
-	if string(must.Get(os.ReadFile(picture))(t)) != svg {
-		t.Error("docs/pictures/regions.svg is not what the simulation draws: run make plots and look at it")
-	}
+	documents.Drawn(t, "regions.svg", *update, drawFigure)
 }
 
 // The figure: windows of ten seconds, each of which has its load in another region.

@@ -229,11 +229,7 @@ func (s *fairSequence) charge() {
 	s.Helper()
 	checks := s.checks()
 	s.logAll("charge", checks)
-	got := make([]core.Result, len(checks))
-	if err := s.Charge(context.Background(), checks, got); err != nil {
-		s.Fatalf("charge: %v\n%s", err, s.trace)
-	}
-	s.compare("charge", checks, answersOf(checks, got), func(checks []core.Check) []core.Result { return s.model.charge(checks, s.Micros()) })
+	s.chargeAll(checks)
 }
 
 // giveBack refunds a charge of before, or a part of it: then it can be refunded once more.
@@ -257,13 +253,7 @@ func (s *fairSequence) giveBack() {
 		}
 	}
 	s.logAll("refund", checks)
-	before := slices.Clone(results)
-	if err := s.Refund(context.Background(), checks, results); err != nil {
-		s.Fatalf("refund: %v\n%s", err, s.trace)
-	}
-	s.compare("refund", checks, answersOf(checks, results), func(checks []core.Check) []core.Result {
-		return s.model.refund(checks, before, s.Micros())
-	})
+	s.refundAll(checks, results)
 }
 
 // known returns the share of an earlier call as it can be under the limit's numbers of now.

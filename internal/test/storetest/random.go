@@ -321,6 +321,12 @@ func (s *sequence) charge() {
 	for _, c := range checks {
 		s.log("charge %s %s (%s) cost %d", c.Key, c.Rule.Name, describe(c.Rule), c.Cost)
 	}
+	s.chargeAll(checks)
+}
+
+// chargeAll charges checks, in store and model.
+func (s *sequence) chargeAll(checks []core.Check) {
+	s.Helper()
 	got := make([]core.Result, len(checks))
 	if err := s.Charge(context.Background(), checks, got); err != nil {
 		s.Fatalf("charge: %v\n%s", err, s.trace)
@@ -340,12 +346,17 @@ func (s *sequence) giveBack() {
 		s.update(&c.checks[j])
 		s.log("refund %s %s cost %d of %d once %q", c.checks[j].Key, c.checks[j].Rule.Name, c.checks[j].Cost, c.results[j].At, c.checks[j].Once)
 	}
-	before := slices.Clone(c.results)
-	c.checks = fresh(c.checks)
-	if err := s.Refund(context.Background(), c.checks, c.results); err != nil {
+	s.refundAll(fresh(c.checks), c.results)
+}
+
+// refundAll gives back what checks were charged, in store and model.
+func (s *sequence) refundAll(checks []core.Check, results []core.Result) {
+	s.Helper()
+	before := slices.Clone(results)
+	if err := s.Refund(context.Background(), checks, results); err != nil {
 		s.Fatalf("refund: %v\n%s", err, s.trace)
 	}
-	s.compare("refund", c.checks, answersOf(c.checks, c.results), func(checks []core.Check) []core.Result {
+	s.compare("refund", checks, answersOf(checks, results), func(checks []core.Check) []core.Result {
 		return s.model.refund(checks, before, s.Micros())
 	})
 }

@@ -47,11 +47,7 @@ func tellsCharged(op Op, algorithm store.Algorithm) bool {
 
 // Forgiven returns how many units of a charge's cost were not charged, rounded up.
 func (a Answer) Forgiven(check *store.Check) int64 {
-	n := Numbers(check.Rule.Algorithm)
-	if check.Share != nil {
-		n += shareNumbers
-	}
-	charged := a.Number(n)
+	charged := a.Number(Numbers(check.Rule.Algorithm) + sharesOf(check))
 	if check.Rule.Algorithm == store.TokenBucket {
 		charged /= check.Rule.Integers.Unit
 	}
@@ -105,8 +101,8 @@ func (g *Group) Cut(left string, i int, checks []store.Check) (a Answer, rest st
 		algorithm = checks[i].Rule.Algorithm
 	}
 	n := answerLength(g.Op, algorithm)
-	if i >= 0 && g.hasShare(&checks[i]) {
-		n += 7 * shareNumbers
+	if i >= 0 && g.Op <= Reset {
+		n += 7 * sharesOf(&checks[i])
 	}
 	return Answer(left[:n]), left[n:]
 }

@@ -50,12 +50,17 @@ func (g *Group) AddShare(check *store.Check, charged *store.Result) {
 	g.answer += 7 * shareNumbers
 }
 
-// hasShare reports whether the answer to a check tells of its share.
-func (g *Group) hasShare(check *store.Check) bool { return check.Share != nil && g.Op <= Reset }
+// sharesOf returns how many numbers the answer to a check tells of its share, up to a Reset: others read none.
+func sharesOf(check *store.Check) int {
+	if check.Share == nil {
+		return 0
+	}
+	return shareNumbers
+}
 
 // Shared sets what an answer to a check tells of its share.
 func (a Answer) Shared(check *store.Check, reading *counting.Reading) {
-	if check.Share != nil {
+	if sharesOf(check) > 0 {
 		n := Numbers(check.Rule.Algorithm)
 		reading.SetShare(a.Number(n), a.Number(n+1))
 	}
