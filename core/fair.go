@@ -234,19 +234,11 @@ func (r *LimitResult) ofShare(check *Check) {
 	}
 }
 
-// usual returns of how many units a client that has a fifth left is near its limit: of its share, since others may want the rest.
-func (r *LimitResult) usual() int64 {
-	if r.Standing != store.Undivided {
-		return min(r.Rule.Burst, r.Share)
-	}
-	return r.Rule.Burst
-}
-
 // overShare reports whether the binding limit denies the request, since its client or user has more than a share of it, and that
 // may be told.
 func (d *Decision) overShare() bool {
 	b, ok := d.Binding()
-	return ok && !b.Allowed && b.told() && (b.Standing == store.OverShare || b.Standing == store.UserOver)
+	return ok && !b.Allowed && b.told() && b.Standing.IsOver()
 }
 
 // sameShare reports whether two checks are of one client, and one user of it, with the same numbers.

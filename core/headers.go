@@ -119,7 +119,7 @@ func (d *Decision) shows(when HeadersWhen) bool {
 		return true
 	case NearLimit:
 		for _, r := range d.Results() {
-			if r.told() && (r.WarnLevel > 0 || r.Soft || r.Remaining <= r.usual()/5) {
+			if r.told() && (r.WarnLevel > 0 || r.Soft || r.Remaining <= r.Usual(r.Rule)/5) {
 				return true
 			}
 		}

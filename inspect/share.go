@@ -50,29 +50,19 @@ func unknownShare(s *pageapi.State) {
 	}
 }
 
-// usual is of how many units a client is near its limit: of its share, if clients divide it.
-func usual(rule *store.Rule, result *store.Result) int64 {
-	if result.Standing == store.Undivided {
-		return rule.Burst
-	}
-	return min(rule.Burst, result.Share)
-}
-
 // shareOf notes how a client stands to its share.
 func shareOf(s *pageapi.State, rule *store.Rule, result *store.Result) {
 	s.Standing, s.Share, s.Guaranteed = result.Standing.String(), result.Share, rule.Guaranteed
 	s.Used = max(min(result.Share, s.Burst)-result.Remaining, 0)
-	if isOver(result.Standing) {
+	if result.Standing.IsOver() {
 		s.Used = result.Share
 	}
 }
 
-func isOver(s store.Standing) bool { return s == store.OverShare || s == store.UserOver }
-
 // shareWhy is stateWhy for a client that divides a limit.
 func shareWhy(s *pageapi.State, result *store.Result, window string) string {
 	share := fmt.Sprintf("its share of %s per %s", grouped(s.Share), window)
-	switch over := isOver(result.Standing); {
+	switch over := result.Standing.IsOver(); {
 	case s.State == "denied" && over:
 		return fmt.Sprintf("Over %s, and others may need what is left. A cost of %s fits%s.", share, grouped(s.Cost), wait(result.RetryAfter, " in %s, if others ask for as much as now"))
 	case s.State == "denied":

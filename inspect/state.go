@@ -78,7 +78,7 @@ func stateWord(d *store.Declaration, cost int64, result *store.Result) string {
 		return "blocked"
 	case !result.Allowed:
 		return "denied"
-	case result.Remaining-cost < usual(&d.Rule, result)/10:
+	case result.Remaining-cost < result.Usual(&d.Rule)/10:
 		return "near"
 	}
 	return "allowed"

@@ -100,7 +100,7 @@ func limitOf(r *core.LimitResult) Limit {
 // divided sets what is said of a limit that clients divide.
 func (l *Limit) divided(r *core.LimitResult) {
 	l.Share = r.Share
-	if l.Used = max(l.Share-l.Remaining, 0); r.Standing == store.OverShare || r.Standing == store.UserOver {
+	if l.Used = max(l.Share-l.Remaining, 0); r.Standing.IsOver() {
 		l.Used = l.Share
 	}
 	l.Used = min(l.Used, l.Limit)

@@ -37,3 +37,15 @@ func (s Standing) String() string {
 
 // MarshalText returns the text of String.
 func (s Standing) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// IsOver reports whether the client, or its user, is over its share.
+func (s Standing) IsOver() bool { return s == OverShare || s == UserOver }
+
+// Usual returns of how many units Remaining are the rest: of the burst of the result's rule, or of the client's share in it, since others
+// may want what is beyond.
+func (r *Result) Usual(rule *Rule) int64 {
+	if r.Standing != Undivided {
+		return min(rule.Burst, r.Share)
+	}
+	return rule.Burst
+}

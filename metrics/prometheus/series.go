@@ -254,7 +254,7 @@ func (l *limitSeries) said(at *routeSeries, r *core.LimitResult, d *core.Decisio
 	case r.PassedOver:
 		result = resultPassedOver
 	case r.Allowed:
-		if r.Charged && nearPart*r.Remaining < usual(r) {
+		if r.Charged && nearPart*r.Remaining < r.Usual(r.Rule) {
 			l.near.Inc()
 		}
 	case r.Shadow:
@@ -300,14 +300,6 @@ func (l *limitSeries) share(standing store.Standing, result int) {
 		}
 	}
 	(*counter).Inc()
-}
-
-// usual returns the units of which a client has few left: of a limit that clients divide those of its share, since others may want the rest.
-func usual(r *core.LimitResult) int64 {
-	if r.Standing != store.Undivided {
-		return min(r.Rule.Burst, r.Share)
-	}
-	return r.Rule.Burst
 }
 
 // nearPart says how much a client near its limit has left: less than this part of the burst.

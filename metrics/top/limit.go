@@ -78,10 +78,7 @@ func (d *decision) outcome() outcome {
 
 // use returns how many units the client has used, of how many. Of a limit that clients divide these are the units of its share.
 func (d *decision) use() (used, of int64) {
-	of = d.Rule.Burst
-	if d.Standing != store.Undivided {
-		of = min(max(d.Share, 1), of)
-	}
+	of = max(d.Usual(d.Rule), 1)
 	switch d.Standing {
 	case store.OverShare, store.UserOver, store.OverMaximum:
 		return of, of
