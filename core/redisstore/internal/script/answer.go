@@ -174,7 +174,7 @@ func (r *Reply) Next(g *Group) (answer, failure string, err error) {
 	case failed:
 		n = 3 + (int(r.rest[1]) | int(r.rest[2])<<8)
 	case len(r.rest) > 0 && r.rest[0] == wholeGroup:
-		n = 2 + g.value
+		n = g.whole
 	default:
 		n += bars(r.rest)
 	}

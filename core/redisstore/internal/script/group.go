@@ -24,7 +24,7 @@ type Group struct {
 	asked  int      // how much of data is what is asked
 	ends   []int    // where each key ends in data
 	answer int      // the length of the script's answer, in bytes
-	value  int      // of a plain take, once it is sealed: the length of a value that holds just its records; else 0
+	whole  int      // of a plain take, once it is sealed: the length of the answer if it is decided at once; else 0
 	tags   [][]byte // client keys, until Seal
 	marks  []mark   // until Seal
 
@@ -50,7 +50,7 @@ const (
 // Begin empties the group and sets its operation.
 func (g *Group) Begin(op Op) {
 	g.Forget()
-	g.Op, g.Clock, g.Notice, g.asked, g.answer, g.value, g.choices = op, 0, 0, 0, 0, 0, 0
+	g.Op, g.Clock, g.Notice, g.asked, g.answer, g.whole, g.choices = op, 0, 0, 0, 0, 0, 0
 	g.Checks, g.places, g.ends = g.Checks[:0], g.places[:0], g.ends[:0]
 	g.data = append(g.data[:0], byte(op), 0, 0)
 }

@@ -8,17 +8,20 @@ import (
 	"github.com/weblimit/weblimit/core/store/counting"
 )
 
-// A plain take is one of several token buckets of one key, with nothing beside them: most takes of
-// several limits are. lua/plain.lua decides most of them at once, and answers with the value as it
-// was. For that it is sent how such a value is read and written.
+// A plain take is one of token buckets of one key, with nothing beside them: most takes are.
+// lua/plain.lua decides most of them at once, and answers with the value as it was, or with the state
+// of the only record. Of several buckets it is sent how such a value is read and written.
 
 // isPlain is added to the operation of a plain take.
 const isPlain = 1 << 6
 
 // wholeGroup is how the script says that it has decided a plain take at once. A byte follows that
-// says whether its requests are granted, and the value. The answer to a check does not begin so: of
-// 126 requests that fit, none is denied tentatively.
+// says whether its requests are granted, and the value, or the state of its only record. The answer to a
+// check does not begin so: of 126 requests that fit, none is denied tentatively.
 const wholeGroup = 254
+
+// wholeHead is the length of these two bytes.
+const wholeHead = 2
 
 // Where the cost and the head of its record are in a check.
 const (
@@ -26,12 +29,13 @@ const (
 	headAt = 1 + 5*8
 )
 
-// endPlain writes the end of what a plain take asks. It does nothing in other groups.
+// endPlain says of a plain take that it is one. Of several buckets it writes how the value is read. It does
+// nothing in other groups.
 func (g *Group) endPlain() {
-	if g.data[0] != byte(Take) || g.data[keysAt] != 1 || len(g.places) < 2 {
+	if g.data[0] != byte(Take) || g.data[keysAt] != 1 {
 		return
 	}
-	start, value := len(g.data), len("\x01")
+	start, states := len(g.data), 0
 	g.data = append(g.data, "\x00<c1"...)
 	for _, p := range g.places {
 		check := g.data[p.at:]
@@ -41,36 +45,47 @@ func (g *Group) endPlain() {
 			return
 		}
 		head, width := check[headAt], check[headAt+recordHead]&15
-		value += int(head) + 7 + int(width)
+		states += int(head) + 7 + int(width)
 		g.data = strconv.AppendUint(append(g.data, 'c'), uint64(head), 10)
 		g.data = append(g.data, "I7"...)
 		if width > 0 {
 			g.data = append(g.data, 'I', '0'+width)
 		}
 	}
-	layout := len(g.data) - start - 1
-	if layout > math.MaxUint8 {
+	switch layout := len(g.data) - start - 1; {
+	case len(g.places) == 1:
+		g.data = g.data[:start]
+		g.whole = wholeHead + states - int(g.data[g.places[0].at+headAt])
+	case layout > math.MaxUint8:
 		g.data = g.data[:start]
 		return
+	default:
+		g.data[start] = byte(layout)
+		g.whole = wholeHead + len("\x02") + states
 	}
-	g.data[start] = byte(layout)
-	g.data[0], g.value = byte(Take)|isPlain, value
+	g.data[0] = byte(Take) | isPlain
 }
 
 // IsWhole reports whether an answer is that to a plain take that was decided at once, and whether all
 // its requests were granted. Else the only one was denied.
 func (g *Group) IsWhole(answer string) (whole, granted bool) {
-	whole = g.value > 0 && len(answer) == 2+g.value && answer[0] == wholeGroup
+	whole = g.whole > 0 && len(answer) == g.whole && answer[0] == wholeGroup
 	return whole, whole && answer[1] == 1
 }
 
 // Before yields, of a plain take that was decided at once, each of its checks with its bucket before it.
 func (g *Group) Before(answer string, checks []store.Check) func(yield func(i int, bucket *counting.Bucket) bool) {
 	return func(yield func(int, *counting.Bucket) bool) {
-		left := answer[len("\xfe\x01\x01"):]
+		left, one := answer[wholeHead:], len(g.places) == 1
+		if !one {
+			left = left[len("\x02"):]
+		}
 		for n, i := range g.Checks {
 			check := g.data[g.places[n].at:]
 			head := int(check[headAt])
+			if one {
+				head = 0
+			}
 			end := head + 7 + int(check[headAt+recordHead]&15)
 			ints := checks[i].Rule.Integers
 			bucket := counting.Bucket{Form: counting.Form{Algorithm: store.TokenBucket, Tick: ints.Tick, Unit: ints.Unit, Rate: ints.Rate}}

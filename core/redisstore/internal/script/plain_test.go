@@ -45,7 +45,7 @@ func TestPlainTakes(t *testing.T) {
 	}{
 		"two buckets":     {group(Take, rules(2, bucket), nil), true},
 		"twenty buckets":  {group(Take, rules(20, bucket), nil), true},
-		"one bucket":      {group(Take, rules(1, bucket), nil), false},
+		"one bucket":      {group(Take, rules(1, bucket), nil), true},
 		"too many":        {group(Take, rules(200, bucket), nil), false},
 		"a peek":          {group(Peek, rules(2, bucket), nil), false},
 		"a charge":        {group(Charge, rules(2, bucket), nil), false},
@@ -62,8 +62,8 @@ func TestPlainTakes(t *testing.T) {
 	} {
 		length := len(c.group.data)
 		c.group.Seal("p:")
-		if got := c.group.data[0]&isPlain != 0; got != c.want || c.group.value > 0 != c.want {
-			t.Errorf("%s: plain %t, length of a value %d, want plain %t", name, got, c.group.value, c.want)
+		if got := c.group.data[0]&isPlain != 0; got != c.want || c.group.whole > 0 != c.want {
+			t.Errorf("%s: plain %t, length of the answer %d, want plain %t", name, got, c.group.whole, c.want)
 		}
 		if added := c.group.asked - length; !c.want && added != 2 {
 			t.Errorf("%s: %d bytes are added, want 2", name, added)
@@ -71,7 +71,7 @@ func TestPlainTakes(t *testing.T) {
 	}
 	held := group(Take, rules(2, bucket), nil)
 	held.AddHolds(1, 0)
-	if held.Seal("p:"); held.value > 0 {
+	if held.Seal("p:"); held.whole > 0 {
 		t.Error("a take that leaves a hold is a plain one")
 	}
 }
@@ -79,44 +79,51 @@ func TestPlainTakes(t *testing.T) {
 // The answer to a plain take that was decided at once has each bucket as it was before.
 func TestBucketsBeforeAPlainTake(t *testing.T) {
 	t.Parallel()
-	rules := []*store.Rule{
-		rule(t, "hour", store.Numbers{Algorithm: store.TokenBucket, Quota: 1000, Window: time.Hour}),
-		rule(t, "odd", store.Numbers{Algorithm: store.TokenBucket, Quota: 997, Window: time.Hour}),
+	hour := rule(t, "hour", store.Numbers{Algorithm: store.TokenBucket, Quota: 1000, Window: time.Hour})
+	odd := rule(t, "odd", store.Numbers{Algorithm: store.TokenBucket, Quota: 997, Window: time.Hour})
+	buckets := map[*store.Rule]counting.Bucket{
+		hour: {Expires: 1_800_000_000_000_000},
+		odd:  {Expires: 1_800_000_000_000_001, X: 515},
 	}
-	var g Group
-	var checks []store.Check
-	g.Begin(Take)
-	for i, r := range rules {
-		checks = append(checks, store.Check{Key: []byte("k"), Rule: r, Cost: 1})
-		g.Add(i, &checks[i], 0)
-	}
-	g.Seal("p:")
-	answer := "\xfe\x01\x01"
-	for _, i := range g.Checks {
-		head := appendHead(nil, rules[i], rules[i].Integers)
-		answer += string(appendInt(head[1:], 1_800_000_000_000_000+int64(i), 7))
-		if i == 1 {
-			answer += string(appendInt(nil, 515, 2))
+	for _, rules := range [][]*store.Rule{{hour, odd}, {hour}, {odd}} {
+		var g Group
+		var checks []store.Check
+		g.Begin(Take)
+		for i, r := range rules {
+			checks = append(checks, store.Check{Key: []byte("k"), Rule: r, Cost: 1})
+			g.Add(i, &checks[i], 0)
 		}
-	}
-	if whole, granted := g.IsWhole(answer); !whole || !granted || g.CheckLength(answer) != nil {
-		t.Fatalf("% x is not the answer to a plain take", answer)
-	}
-	if whole, granted := g.IsWhole("\xfe\x00" + answer[2:]); !whole || granted {
-		t.Error("a denial is taken for a grant")
-	}
-	if whole, _ := g.IsWhole(answer[:len(answer)-1]); whole || g.CheckLength(answer+"\x00") == nil {
-		t.Error("an answer of another length is taken for one")
-	}
-	seen := 0
-	for i, bucket := range g.Before(answer, checks) {
-		ints := rules[i].Integers
-		want := counting.Bucket{Expires: 1_800_000_000_000_000 + int64(i), X: 515 * int64(i), Form: counting.Form{
-			Algorithm: store.TokenBucket, Tick: ints.Tick, Unit: ints.Unit, Rate: ints.Rate,
-		}}
-		if seen++; bucket.Expires != want.Expires || bucket.X != want.X || bucket.Form != want.Form {
-			t.Errorf("check %d: %+v, want %+v", i, *bucket, want)
+		g.Seal("p:")
+		answer := "\xfe\x01"
+		if len(rules) > 1 {
+			answer += "\x02"
 		}
+		for _, i := range g.Checks {
+			if len(rules) > 1 {
+				answer += string(appendHead(nil, rules[i], rules[i].Integers)[1:])
+			}
+			answer += string(appendInt(nil, buckets[rules[i]].Expires, 7))
+			if rules[i] == odd {
+				answer += string(appendInt(nil, buckets[odd].X, 2))
+			}
+		}
+		if whole, granted := g.IsWhole(answer); !whole || !granted || g.CheckLength(answer) != nil {
+			t.Fatalf("%d buckets: % x is not the answer to a plain take", len(rules), answer)
+		}
+		if whole, granted := g.IsWhole("\xfe\x00" + answer[2:]); !whole || granted {
+			t.Errorf("%d buckets: a denial is taken for a grant", len(rules))
+		}
+		if whole, _ := g.IsWhole(answer[:len(answer)-1]); whole || g.CheckLength(answer+"\x00") == nil {
+			t.Errorf("%d buckets: an answer of another length is taken for one", len(rules))
+		}
+		seen := 0
+		for i, bucket := range g.Before(answer, checks) {
+			ints, want := rules[i].Integers, buckets[rules[i]]
+			want.Form = counting.Form{Algorithm: store.TokenBucket, Tick: ints.Tick, Unit: ints.Unit, Rate: ints.Rate}
+			if seen++; bucket.Expires != want.Expires || bucket.X != want.X || bucket.Form != want.Form {
+				t.Errorf("check %d of %d: %+v, want %+v", i, len(rules), *bucket, want)
+			}
+		}
+		check.Equal(t, "buckets", seen, len(rules))
 	}
-	check.Equal(t, "buckets", seen, 2)
 }

@@ -51,7 +51,7 @@ local farthest                    -- when a record can expire at most that is wr
 local penalties                   -- whether the group has penalties
 local divides                     -- whether the group has checks with shares
 local plain                       -- whether the group is a plain take: see plain
-local planned, plan, layout, length
+local planned, plan, layout, length, opening, lengthOfOne
 local guarded                     -- the limit that the penalty guards
 local barred                      -- until when the check's key is blocked by hand, or nil
 local rollShare, meetShare, boundShare, drainShare, holdsShare, untilShare, chargeShare, refundShare,
@@ -101,7 +101,11 @@ repeat
 
   local done = settled
   if plain and not divides then
-    --> plain
+    if total == 1 then
+      --> plain.one
+    else
+      --> plain
+    end
   end
 
   -- A group is charged while it is decided (pass 2), on the assumption that it will be

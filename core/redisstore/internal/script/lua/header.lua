@@ -21,7 +21,7 @@
 --          doubles, lengths in bytes stand in parentheses:
 --          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew, 7 restore;
 --                       plus 128 for a take or peek with penalties; plus 64 for a plain take: of
---                       several token buckets of one key, each enforced, with a cost, and neither
+--                       token buckets of one key, each enforced, with a cost, and neither
 --                       with a mark nor of the lower class; plus 32 for checks with shares
 --          checks       (1) how many, marks and penalties included
 --          keys         (1) how many, and then per key, keys of marks first:
@@ -74,7 +74,7 @@
 --                       debt that the bucket must have room for beside that of a request within its share, of one
 --                       over its share, and before the level falls, parts of a unit, and in a refund when the
 --                       cost was charged and the standing. Behind all of them (2) their length
---          layout       (1) its length, then the bytes, only of a plain take: the format of struct of a
+--          layout       (1) its length, then the bytes, only of a plain take of several checks: the format of struct of a
 --                       value that holds just the records of its checks
 --          age          (1) in a take of a caller that repeats denials, else 0: n if it does so for up
 --                       to 2^n milliseconds, and hears what is published
@@ -103,7 +103,8 @@
 --          A take or peek with checks of keys that are blocked by hand has before that: (1) 127, (1) how many
 --          checks, and for each (2) where its answer begins and (7) the microseconds until its block ends.
 --          A plain take can have instead: (1) 254, (1) 1 if all requests are granted, or 0 if the only
---          one is denied, and the value before that, which is of the layout's length.
+--          one is denied, and the value before that, which is of the layout's length. Of one check it is the
+--          state of the record before that, zeros if there was none.
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --

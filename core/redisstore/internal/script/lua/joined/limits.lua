@@ -19,7 +19,7 @@
 --          doubles, lengths in bytes stand in parentheses:
 --          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew, 7 restore;
 --                       plus 128 for a take or peek with penalties; plus 64 for a plain take: of
---                       several token buckets of one key, each enforced, with a cost, and neither
+--                       token buckets of one key, each enforced, with a cost, and neither
 --                       with a mark nor of the lower class; plus 32 for checks with shares
 --          checks       (1) how many, marks and penalties included
 --          keys         (1) how many, and then per key, keys of marks first:
@@ -72,7 +72,7 @@
 --                       debt that the bucket must have room for beside that of a request within its share, of one
 --                       over its share, and before the level falls, parts of a unit, and in a refund when the
 --                       cost was charged and the standing. Behind all of them (2) their length
---          layout       (1) its length, then the bytes, only of a plain take: the format of struct of a
+--          layout       (1) its length, then the bytes, only of a plain take of several checks: the format of struct of a
 --                       value that holds just the records of its checks
 --          age          (1) in a take of a caller that repeats denials, else 0: n if it does so for up
 --                       to 2^n milliseconds, and hears what is published
@@ -101,7 +101,8 @@
 --          A take or peek with checks of keys that are blocked by hand has before that: (1) 127, (1) how many
 --          checks, and for each (2) where its answer begins and (7) the microseconds until its block ends.
 --          A plain take can have instead: (1) 254, (1) 1 if all requests are granted, or 0 if the only
---          one is denied, and the value before that, which is of the layout's length.
+--          one is denied, and the value before that, which is of the layout's length. Of one check it is the
+--          state of the record before that, zeros if there was none.
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
@@ -201,7 +202,7 @@ local farthest                    -- when a record can expire at most that is wr
 local penalties                   -- whether the group has penalties
 local divides                     -- whether the group has checks with shares
 local plain                       -- whether the group is a plain take: see plain
-local planned, plan, layout, length
+local planned, plan, layout, length, opening, lengthOfOne
 local guarded                     -- the limit that the penalty guards
 local barred                      -- until when the check's key is blocked by hand, or nil
 local rollShare, meetShare, boundShare, drainShare, holdsShare, untilShare, chargeShare, refundShare,
@@ -494,52 +495,125 @@ repeat
 
   local done = settled
   if plain and not divides then
-    --> plain
-    if ask ~= planned then
-      planned, plan = ask, {unpack('<' .. string.rep('BdddddBc0', total), ask, 5)}
-      layout = unpack('<Bc0', ask, plan[#plan])
-      length = struct.size(layout)
-    end
-    k = high * 256 + low
-    value = only or values[k]
-    if value and #value == length then
-      local records, r, p = {unpack(layout, value)}, 2, 0 -- the first one is the version
-      local fit = true
-      done, last = records[1] == VERSION, 0
-      while done and p < 7 * total do
-        local microseconds, rate, room = plan[p + 2], plan[p + 3], plan[p + 4]
-        local more, ends = times * plan[p + 5], records[r + 1]
-        local since = microseconds > 1 and now - now % microseconds or now
-        done = records[r] == plan[p + 7] and ends <= now + plan[p + 6]
-        if rate == 1 then
-          if ends < since then ends = since end
-          ends = ends + more * microseconds
-          fit = fit and ends <= since + room * microseconds
-          records[r + 1] = ends
-          r = r + 2
+    if total == 1 then
+      --> plain.one
+      if not known then
+        algorithm, tick, per, capacity, cost, offset, head = unpack('<BdddddBc0', ask, 5)
+        shadow, full, mark, choice, asked = false, capacity, nil, nil, ask -- as parse would have it
+        --> tokenbucket.format
+        if per == 1 then
+          writes = '<c0c0I7'
+        elseif per < 256 then
+          reads, writes = '<I7B', '<c0c0I7B'
+        elseif per < 65536 then
+          reads, writes = '<I7I2', '<c0c0I7I2'
+        elseif per < 4294967296 then
+          reads, writes = '<I7I4', '<c0c0I7I4'
         else
-          local debt, part = more, records[r + 2]
-          if ends > now then
-            debt = debt + ((ends - since) / microseconds - (part > 0 and 1 or 0)) * rate + part
-          end
-          fit = fit and debt <= room
-          part = debt % rate
-          ends = since + ((debt - part) / rate + (part > 0 and 1 or 0)) * microseconds
-          records[r + 1], records[r + 2] = ends, part
-          r = r + 3
+          reads, writes = '<I7I7', '<c0c0I7I7'
         end
-        if ends > last then last = ends end
-        p = p + 7
+        farthest = now + offset
+        opening = VERSION .. head
+        lengthOfOne = #opening + 7 + (per > 1 and byte(head, 9) % 16 or 0)
       end
-      done = done and (fit or times == 1)
-      if done then
-        orderAt, missed, dirty = start + 2, not fit, fit
-        if fit then built = pack(layout, spread(records)) end
-        if answers then
-          answers[#answers + 1] = fit and '\254\1' or '\254\0'
-          answer = value
-        else
-          answer = pack('<I7BBc0', now, 254, fit and 1 or 0, value)
+      k = high * 256 + low
+      value = only or values[k]
+      if not value then
+        value = redis.pcall('GET', KEYS[k]) or '' -- MGET does not tell whether it is of another type
+        if type(value) == 'string' then values[k] = value end
+      end
+      if value == '' or #value == lengthOfOne and sub(value, 1, #opening) == opening then
+        local fit, state = true, '\0\0\0\0\0\0\0'
+        local microseconds, rate, room, more = tick, per, capacity, times * cost
+        local ends, part = 0, 0
+        if value ~= '' then
+          state = sub(value, #opening + 1)
+          if per > 1 then ends, part = unpack(reads, state) else ends = unpack('<I7', state) end
+        elseif per > 1 then
+          state = string.rep('\0', lengthOfOne - #opening)
+        end
+        if ends <= farthest and ends % tick == 0 then
+          --> plain.bucket
+          local since = microseconds > 1 and now - now % microseconds or now
+          if rate == 1 then
+            if ends < since then ends = since end
+            ends = ends + more * microseconds
+            fit = fit and ends <= since + room * microseconds
+          else
+            local debt = more
+            if ends > now then
+              debt = debt + ((ends - since) / microseconds - (part > 0 and 1 or 0)) * rate + part
+            end
+            fit = fit and debt <= room
+            part = debt % rate
+            ends = since + ((debt - part) / rate + (part > 0 and 1 or 0)) * microseconds
+          end
+          done = fit or times == 1
+          if done then
+            orderAt, missed, dirty, last = start + 2, not fit, fit, ends
+            if fit then built = pack(writes, VERSION, head, ends, part) end
+            if answers then
+              answers[#answers + 1] = fit and '\254\1' or '\254\0'
+              answer = state
+            else
+              answer = pack('<I7BBc0', now, 254, fit and 1 or 0, state)
+            end
+          end
+        end
+      end
+    else
+      --> plain
+      if ask ~= planned then
+        planned, plan = ask, {unpack('<' .. string.rep('BdddddBc0', total), ask, 5)}
+        layout = unpack('<Bc0', ask, plan[#plan])
+        length = struct.size(layout)
+      end
+      k = high * 256 + low
+      value = only or values[k]
+      if value and #value == length then
+        local records, r, p = {unpack(layout, value)}, 2, 0 -- the first one is the version
+        local fit = true
+        done, last = records[1] == VERSION, 0
+        while done and p < 7 * total do
+          local microseconds, rate, room = plan[p + 2], plan[p + 3], plan[p + 4]
+          local more, ends, part = times * plan[p + 5], records[r + 1], 0
+          done = records[r] == plan[p + 7] and ends <= now + plan[p + 6] and ends % microseconds == 0
+          if rate > 1 then part = records[r + 2] end
+          --> plain.bucket
+          local since = microseconds > 1 and now - now % microseconds or now
+          if rate == 1 then
+            if ends < since then ends = since end
+            ends = ends + more * microseconds
+            fit = fit and ends <= since + room * microseconds
+          else
+            local debt = more
+            if ends > now then
+              debt = debt + ((ends - since) / microseconds - (part > 0 and 1 or 0)) * rate + part
+            end
+            fit = fit and debt <= room
+            part = debt % rate
+            ends = since + ((debt - part) / rate + (part > 0 and 1 or 0)) * microseconds
+          end
+          records[r + 1] = ends
+          if rate > 1 then
+            records[r + 2] = part
+            r = r + 3
+          else
+            r = r + 2
+          end
+          if ends > last then last = ends end
+          p = p + 7
+        end
+        done = done and (fit or times == 1)
+        if done then
+          orderAt, missed, dirty = start + 2, not fit, fit
+          if fit then built = pack(layout, spread(records)) end
+          if answers then
+            answers[#answers + 1] = fit and '\254\1' or '\254\0'
+            answer = value
+          else
+            answer = pack('<I7BBc0', now, 254, fit and 1 or 0, value)
+          end
         end
       end
     end
