@@ -10,6 +10,7 @@ package redisstore
 import (
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
@@ -60,8 +61,9 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 			reading.Tell(&checks[i])
 			continue
 		}
-		j.result(a, &checks[i], granted, j.bars.For(at), &results[i])
-		j.soften(a, &checks[i], &results[i])
+		blocked := j.bars.For(at)
+		j.result(a, &checks[i], granted, blocked, &results[i])
+		j.soften(a, &checks[i], blocked, &results[i])
 	}
 	return nil
 }
@@ -96,8 +98,9 @@ func (j *job) readPenalized(checks []store.Check, results []store.Result) {
 	j.granted = j.Op == take && granted > 0
 	for i, a := range j.answers(checks) {
 		if n := i.check; n >= 0 {
-			j.result(a, &checks[n], granted, j.blockedFor(checks, n), &results[n])
-			j.soften(a, &checks[n], &results[n])
+			blocked := j.blockedFor(checks, n)
+			j.result(a, &checks[n], granted, blocked, &results[n])
+			j.soften(a, &checks[n], blocked, &results[n])
 		}
 	}
 }
@@ -160,12 +163,12 @@ func (j *job) blockedThroughout(checks []store.Check) int64 {
 // fits returns how many equal jobs an enforced check fits, whose answer is at a place of the reply. If it
 // does not fit this one, it notes the denial.
 func (j *job) fits(a script.Answer, check *store.Check, at int) int {
-	fits := a.Fits()
-	if j.bars.For(at) > 0 {
+	fits, barred := a.Fits(), j.bars.For(at) > 0
+	if barred {
 		fits = 0 // a repeat that would be free has another answer
 	}
 	if fits == 0 || j.Op == take && !j.judgeOnly && j.before >= fits {
-		if j.isTentative(a, check) {
+		if !barred && j.isTentative(a, check) {
 			j.tentative = true
 		} else {
 			j.final = true
@@ -268,9 +271,10 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	reading.Answer(rule, cost, result)
 }
 
-// soften shortens the waits of a check that was denied tentatively.
-func (j *job) soften(a script.Answer, check *store.Check, result *store.Result) {
+// soften shortens the waits of a check that was denied tentatively, but not below the microseconds for
+// which its key is blocked.
+func (j *job) soften(a script.Answer, check *store.Check, blocked int64, result *store.Result) {
 	if j.Op <= peek && !result.Allowed && j.isTentative(a, check) {
-		retrySoon(result)
+		retrySoon(result, time.Duration(blocked)*time.Microsecond)
 	}
 }

@@ -58,10 +58,11 @@ func (j *job) readChoices(checks []store.Check, results []store.Result) {
 		if all[i].passedOver {
 			charged = 0
 		}
-		j.result(all[i].answer, &checks[i], charged, j.blockedFor(checks, i), &results[i])
+		blocked := j.blockedFor(checks, i)
+		j.result(all[i].answer, &checks[i], charged, blocked, &results[i])
 		results[i].Repeated = results[i].Repeated && !all[i].passedOver
 		if !all[i].settled {
-			j.soften(all[i].answer, &checks[i], &results[i])
+			j.soften(all[i].answer, &checks[i], blocked, &results[i])
 		}
 	}
 	counting.PassOver(checks, results)

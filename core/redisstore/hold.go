@@ -32,8 +32,9 @@ func (j *job) judge() bool {
 }
 
 // retrySoon shortens the waits of a tentative denial: what denied the request may be
-// given back in a moment.
-func retrySoon(r *store.Result) {
-	r.RetryAfter = min(r.RetryAfter, maxTentativeWait)
-	r.Window = min(r.Window, maxTentativeWait)
+// given back in a moment, but a block lasts for as long as it does.
+func retrySoon(r *store.Result, blocked time.Duration) {
+	soon := max(maxTentativeWait, blocked)
+	r.RetryAfter = min(r.RetryAfter, soon)
+	r.Window = min(r.Window, soon)
 }

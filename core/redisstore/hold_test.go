@@ -98,6 +98,36 @@ func TestDecidedRequestsLeaveNoHolds(t *testing.T) {
 	}
 }
 
+// A key that is blocked has a charge of another limit that may still be given back: the block lasts all the same, and so
+// the client is told to wait for its end.
+func TestABlockLastsBesideATentativeCharge(t *testing.T) {
+	t.Parallel()
+	s, _ := cachingAt(t)
+	const lasts = 3 * time.Hour
+	window, wide := core.PerHour(1).FixedWindow(), mustRule(core.PerDay(100).Named("wide"))
+	for name, c := range map[string]struct {
+		rule  core.Rule
+		block func(check core.Check) error
+	}{
+		"by a penalty": {mustRule(window.Named("guarded").Penalty(core.Block{After: 1, Within: time.Hour, For: lasts})), func(check core.Check) error {
+			return s.Take(t.Context(), []core.Check{check}, make([]core.Result, 1))
+		}},
+		"by hand": {mustRule(window.Named("plain")), func(check core.Check) error {
+			return s.Block(t.Context(), []core.Check{check}, lasts)
+		}},
+	} {
+		check := core.Check{Key: []byte(name), Rule: &c.rule, Cost: 1}
+		must.OK(t, s.Take(t.Context(), []core.Check{check}, make([]core.Result, 1)))
+		must.OK(t, c.block(check))
+		tentative(t, s, core.Check{Key: check.Key, Rule: &wide, Cost: 1})
+		results := make([]core.Result, 2)
+		must.OK(t, s.Take(t.Context(), []core.Check{check, {Key: check.Key, Rule: &wide, Cost: 1}}, results))
+		if r := results[0]; !r.Blocked || r.RetryAfter != lasts || r.Window != lasts {
+			t.Errorf("%s: %+v, want a block of %v", name, r, lasts)
+		}
+	}
+}
+
 // Redis's clock is set back after a tentative charge: denials of the key are final as soon as they
 // were by the earlier clock, and not hours later.
 func TestAChargeIsTentativeForTwoSecondsIfTheClockIsSetBack(t *testing.T) {

@@ -35,36 +35,46 @@ func (g *Group) endPlain() {
 	if g.data[0] != byte(Take) || g.data[keysAt] != 1 {
 		return
 	}
-	start, states := len(g.data), 0
-	g.data = append(g.data, "\x00<c1"...)
 	for _, p := range g.places {
 		check := g.data[p.at:]
 		free := string(check[costAt:headAt-8]) == "\x00\x00\x00\x00\x00\x00\x00\x00"
 		if check[0] != byte(store.TokenBucket) || free {
-			g.data = g.data[:start]
 			return
 		}
-		head, width := check[headAt], check[headAt+recordHead]&15
-		states += int(head) + 7 + int(width)
-		g.data = strconv.AppendUint(append(g.data, 'c'), uint64(head), 10)
-		g.data = append(g.data, "I7"...)
-		if width > 0 {
-			g.data = append(g.data, 'I', '0'+width)
-		}
 	}
-	switch layout := len(g.data) - start - 1; {
-	case len(g.places) == 1:
-		g.data = g.data[:start]
-		g.whole = wholeHead + states - int(g.data[g.places[0].at+headAt])
-	case layout > math.MaxUint8:
-		g.data = g.data[:start]
+	if len(g.places) == 1 {
+		g.whole = wholeHead + stateLength(g.data[g.places[0].at:])
+	} else if !g.endLayout() {
 		return
-	default:
-		g.data[start] = byte(layout)
-		g.whole = wholeHead + len("\x02") + states
 	}
 	g.data[0] = byte(Take) | isPlain
 }
+
+// endLayout writes how the value of several buckets is read, unless that is too long.
+func (g *Group) endLayout() bool {
+	start := len(g.data)
+	g.data = append(g.data, "\x00<c1"...)
+	g.whole = wholeHead + len("\x02")
+	for _, p := range g.places {
+		check := g.data[p.at:]
+		head, state := check[headAt], stateLength(check)
+		g.whole += int(head) + state
+		g.data = append(strconv.AppendUint(append(g.data, 'c'), uint64(head), 10), "I7"...)
+		if state > 7 {
+			g.data = append(g.data, 'I', '0'+byte(state-7))
+		}
+	}
+	layout := len(g.data) - start - 1
+	if layout > math.MaxUint8 {
+		g.data, g.whole = g.data[:start], 0
+		return false
+	}
+	g.data[start] = byte(layout)
+	return true
+}
+
+// stateLength is the length of the state of a bucket, whose check begins what is given.
+func stateLength(check []byte) int { return 7 + int(check[headAt+recordHead]&15) }
 
 // IsWhole reports whether an answer is that to a plain take that was decided at once, and whether all
 // its requests were granted. Else the only one was denied.
@@ -83,10 +93,10 @@ func (g *Group) Before(answer string, checks []store.Check) func(yield func(i in
 		for n, i := range g.Checks {
 			check := g.data[g.places[n].at:]
 			head := int(check[headAt])
-			if one {
+			if one { // the value's head is left out
 				head = 0
 			}
-			end := head + 7 + int(check[headAt+recordHead]&15)
+			end := head + stateLength(check)
 			ints := checks[i].Rule.Integers
 			bucket := counting.Bucket{Form: counting.Form{Algorithm: store.TokenBucket, Tick: ints.Tick, Unit: ints.Unit, Rate: ints.Rate}}
 			bucket.Expires = get7(left[head:])
