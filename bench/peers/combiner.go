@@ -10,36 +10,53 @@ import (
 // combinerPeer shows what the idea of package redisstore can reach at best: concurrent callers' checks
 // are gathered, and one script call decides many keys. It has no deadlines, outages, denial cache,
 // limits, headers or Cluster, and each caller learns one number.
-var combinerPeer = Peer{
-	Name: "combiner", Module: goRedisModule, Counts: "fixed window, many keys in one script call, no more than a counter", Baseline: true,
-	Redis: func(s Server, q Quota) (Limiter, error) {
-		client := s.client()
-		if err := combinerScript.Load(context.Background(), client).Err(); err != nil {
-			return Limiter{}, err
-		}
-		c := &combiner{client: client, window: q.Window.Milliseconds()}
-		return Limiter{
-			Check: func(ctx context.Context, key string) (bool, error) {
-				n, err := c.count(ctx, key)
-				return err == nil && n <= q.Units, err
-			},
-			Close: func() { _ = client.Close() },
-		}, nil
-	},
-}
-
-const combinerSource = `
+var combinerPeer = combinerOf("combiner", "fixed window, many keys in one script call, no more than a counter", redis.NewScript(`
 local counts = {}
 for i = 1, #KEYS do
 	local count = redis.call('INCRBY', KEYS[i], ARGV[i])
 	if count == tonumber(ARGV[i]) then
-		redis.call('PEXPIRE', KEYS[i], ARGV[#KEYS + 1])
+		redis.call('PEXPIRE', KEYS[i], ARGV[#KEYS + 2])
 	end
-	counts[i] = count - ARGV[i] -- before this call
+	counts[i] = ARGV[#KEYS + 1] - (count - ARGV[i]) -- what is left for this call
 end
-return counts`
+return counts`), func(q Quota) []any { return []any{q.Units, q.Window.Milliseconds()} })
 
-var combinerScript = redis.NewScript(combinerSource)
+// combinerExact is combinerPeer for a token bucket. A rate is a whole number of microseconds for each unit.
+var combinerExact = combinerOf("combiner-exact", "token bucket, many keys in one script call, no more than that", redis.NewScript(`
+local time = redis.call('TIME')
+local now, unit, window = time[1] * 1000000 + time[2], tonumber(ARGV[#KEYS + 1]), tonumber(ARGV[#KEYS + 2])
+local values, fits = redis.call('MGET', unpack(KEYS)), {}
+for i = 1, #KEYS do
+	local full, fit = values[i] and tonumber(values[i]) or now, tonumber(ARGV[i])
+	if full < now then full = now end
+	local room = math.floor((window - (full - now)) / unit)
+	if fit > room then fit = room end
+	if fit > 0 then
+		full = full + fit * unit
+		redis.call('PSETEX', KEYS[i], string.format('%d', (full - now) / 1000 + 1), string.format('%d', full))
+	end
+	fits[i] = fit
+end
+return fits`), func(q Quota) []any {
+	unit := (q.Window.Microseconds() + q.Units - 1) / q.Units
+	return []any{unit, unit * q.Units}
+})
+
+// combinerOf is a combiner whose script says of each key how many of the callers fit, from the first one on. numbers are its
+// last arguments.
+func combinerOf(name, counts string, script *redis.Script, numbers func(Quota) []any) Peer {
+	return Peer{
+		Name: name, Module: goRedisModule, Counts: counts, Baseline: true,
+		Redis: func(s Server, q Quota) (Limiter, error) {
+			client := s.client()
+			if err := script.Load(context.Background(), client).Err(); err != nil {
+				return Limiter{}, err
+			}
+			c := &combiner{client: client, script: script, numbers: numbers(q)}
+			return Limiter{Check: c.check, Close: func() { _ = client.Close() }}, nil
+		},
+	}
+}
 
 const (
 	combinerPlaces = 2  // round trips at a time
@@ -49,8 +66,9 @@ const (
 // combiner is a queue of waiting callers. Whoever finds a place free, or is woken to lead, makes the
 // round trip for all that wait.
 type combiner struct {
-	client *redis.Client
-	window int64
+	client  *redis.Client
+	script  *redis.Script
+	numbers []any
 
 	mu       sync.Mutex
 	inFlight int       // Guarded by mu.
@@ -61,25 +79,26 @@ type combiner struct {
 type waiter struct {
 	key    string
 	lead   []*waiter
-	count  int64
+	fits   bool
 	err    error
 	signal chan struct{}
 
-	place int // in the replies
+	place int   // in the replies
+	nth   int64 // of those who ask for the key
 }
 
 var waiters = sync.Pool{New: func() any { return &waiter{signal: make(chan struct{}, 1)} }}
 
-func (c *combiner) count(ctx context.Context, key string) (int64, error) {
+func (c *combiner) check(ctx context.Context, key string) (bool, error) {
 	w := waiters.Get().(*waiter)
 	defer waiters.Put(w)
-	w.key, w.lead, w.err = key, nil, nil
+	w.key, w.lead, w.err, w.fits = key, nil, nil, false
 	c.mu.Lock()
 	if c.inFlight < combinerPlaces {
 		c.inFlight++
 		c.mu.Unlock()
 		c.run(ctx, w, []*waiter{w})
-		return w.count, w.err
+		return w.fits, w.err
 	}
 	c.queue = append(c.queue, w)
 	c.mu.Unlock()
@@ -87,7 +106,7 @@ func (c *combiner) count(ctx context.Context, key string) (int64, error) {
 	if w.lead != nil {
 		c.run(ctx, w, w.lead)
 	}
-	return w.count, w.err
+	return w.fits, w.err
 }
 
 // run makes the round trip of a batch and has the next one begin.
@@ -98,11 +117,11 @@ func (c *combiner) run(ctx context.Context, leader *waiter, batch []*waiter) {
 	pipe := c.client.Pipeline()
 	var calls []*redis.Cmd
 	flush := func() {
-		args := make([]any, 0, len(keys)+1)
+		args := make([]any, 0, len(keys)+len(c.numbers))
 		for _, n := range times {
 			args = append(args, n)
 		}
-		calls = append(calls, combinerScript.EvalSha(ctx, pipe, keys, append(args, c.window)...))
+		calls = append(calls, c.script.EvalSha(ctx, pipe, keys, append(args, c.numbers...)...))
 		clear(at)
 		keys, times = nil, times[:0]
 	}
@@ -117,7 +136,7 @@ func (c *combiner) run(ctx context.Context, leader *waiter, batch []*waiter) {
 			keys, times = append(keys, w.key), append(times, 0)
 		}
 		times[n]++
-		w.place, w.count = len(calls)*combinerKeys+n, times[n]
+		w.place, w.nth = len(calls)*combinerKeys+n, times[n]
 	}
 	flush()
 	_, err := pipe.Exec(ctx)
@@ -140,7 +159,7 @@ func (c *combiner) run(ctx context.Context, leader *waiter, batch []*waiter) {
 	for _, w := range batch {
 		w.err = err
 		if err == nil {
-			w.count += replies[w.place/combinerKeys][w.place%combinerKeys].(int64)
+			w.fits = w.nth <= replies[w.place/combinerKeys][w.place%combinerKeys].(int64)
 		}
 		if w != leader {
 			w.signal <- struct{}{}

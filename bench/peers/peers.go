@@ -40,7 +40,7 @@ func All() []Peer {
 	return []Peer{
 		weblimitBucket, weblimitFixed, weblimitSeveral, weblimitFive, weblimitUncached, weblimitPrefetch, weblimitNoContext, weblimitSilent,
 		redisRate, ulule, throttled, goLimiter, httpRate, ginRateLimit, tollBooth, echoBuiltIn, fiberBuiltIn, timeRate,
-		rueidisLimiter, goRedisScript, goRedisAuto, goRedisDuplex, rueidisScript, combinerPeer, floor, floorContext, floorSilent,
+		rueidisLimiter, goRedisScript, goRedisAuto, goRedisDuplex, rueidisScript, combinerPeer, combinerExact, floor, floorContext, floorSilent,
 	}
 }
 

@@ -136,7 +136,9 @@ func run(o options) ([]byte, error) {
 		for _, g := range groups {
 			commands = append(commands, exec.Command(peers, "-test.run=^$", "-test.timeout=1h", "-test.bench="+g, "-round="+strconv.Itoa(i)))
 		}
-		commands = append(commands, exec.Command(own, "-test.run=^$", "-test.bench=^Benchmark(Breaker|Check)$"))
+		for _, bench := range []string{"^Benchmark(Breaker|Check)$", "^BenchmarkScript$/^(" + strings.Join(scripts, "|") + ")$"} {
+			commands = append(commands, exec.Command(own, "-test.run=^$", "-test.bench="+bench))
+		}
 		for _, cmd := range commands {
 			if o.benchtime != "" {
 				cmd.Args = append(cmd.Args, "-test.benchtime="+o.benchtime)

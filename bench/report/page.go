@@ -22,7 +22,7 @@ var places = []struct{ text, page string }{
 	{"profiles.md.tmpl", "maintain/profiles.md"},
 }
 
-// pages writes the pages of results, by their paths in docs. A run without profiles has no page of them.
+// pages writes the pages of results and their plot, by their paths in docs. A run without profiles has no page of them.
 func pages(all *results) (map[string][]byte, error) {
 	written := map[string][]byte{}
 	for _, place := range places {
@@ -35,6 +35,7 @@ func pages(all *results) (map[string][]byte, error) {
 		}
 		written[place.page] = text
 	}
+	written["pictures/speed.svg"] = []byte(all.plot())
 	return written, nil
 }
 

@@ -17,7 +17,7 @@ var shown = []struct {
 	{"middleware of net/http, with headers", "Middleware/net-http/%s", "ns"},
 }
 
-var shownPeers = []string{"redis_rate", "ulule", "httprate"}
+var shownPeers = []string{"redis_rate", "ulule", "rueidislimiter", "httprate"}
 
 // short is the table at the top of the page for users: what weblimit takes, and how many times as fast as
 // others that is.

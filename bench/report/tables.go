@@ -58,7 +58,9 @@ func (r *row) spread() float64 {
 func (all *results) spread() float64 {
 	var v []float64
 	for _, r := range all.rows {
-		v = append(v, r.spread())
+		if len(r.values["ns/op"]) > 0 { // what a script takes has no time of its own
+			v = append(v, r.spread())
+		}
 	}
 	return median(v)
 }

@@ -22,7 +22,7 @@ var (
 	length   = flag.Duration("length", time.Second, "how long each way is measured in a round")
 	soak     = flag.Duration("soak", 3*time.Second, "how long the soak lasts")
 	serveApp = flag.String("app", "", "be the application behind nginx, on this Redis, instead of running tests")
-	least    = flag.Bool("least", false, "be the least service, which decides nothing, instead of running tests")
+	least    = flag.String("least", "", "be the least services, one of which asks this Redis, instead of running tests")
 )
 
 // weblimitd and peer are programs that TestMain has built.
@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, runApp(*serveApp))
 		os.Exit(1)
 	}
-	if *least {
-		fmt.Fprintln(os.Stderr, runLeast())
+	if *least != "" {
+		fmt.Fprintln(os.Stderr, runLeast(*least))
 		os.Exit(1)
 	}
 	os.Exit(buildAndRun(m))

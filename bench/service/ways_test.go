@@ -76,7 +76,7 @@ func ways(t *testing.T, server *redistest.Server) []way {
 	unix := startDaemon(t, "unix:"+socket, "--redis", onRedis)
 	memory := startDaemon(t, "127.0.0.1:0")
 	envoys, peers := startPeer(t, server)
-	leastHTTP, leastGRPC, nothing := startLeast(t)
+	least := startLeast(t, server.Addr())
 
 	return []way{
 		{"library, on Redis", 1, decide(core.Must(core.New(core.Config{
@@ -91,8 +91,10 @@ func ways(t *testing.T, server *redistest.Server) []way {
 		{fmt.Sprintf("weblimitd, `/v1/checks` of %d", batch), batch, batches(t, tcp.data), []process{tcp.process}},
 		{"weblimitd, Envoy's gRPC", 1, rateLimit(dial(t, tcp.grpc)), []process{tcp.process}},
 		{"envoyproxy/ratelimit, gRPC", 1, rateLimit(envoys), []process{peers}},
-		{"least HTTP server, decides nothing", 1, single(t, "tcp", leastHTTP), []process{nothing}},
-		{"least gRPC server, decides nothing", 1, rateLimit(dial(t, leastGRPC)), []process{nothing}},
+		{"least HTTP server, decides nothing", 1, single(t, "tcp", least.web), []process{least.process}},
+		{"least gRPC server, decides nothing", 1, rateLimit(dial(t, least.envoy)), []process{least.process}},
+		{"least HTTP server, counts in Redis", 1, single(t, "tcp", least.webRedis), []process{least.process}},
+		{"least gRPC server, counts in Redis", 1, rateLimit(dial(t, least.envoyRedis)), []process{least.process}},
 	}
 }
 
