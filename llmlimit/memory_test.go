@@ -53,7 +53,9 @@ func TestStreamsHaveNoGoroutines(t *testing.T) { //nolint:paralleltest // it cou
 	client, limiter, path := streams(t, "Anthropic, streamed")
 	before := runtime.NumGoroutine()
 	bodies := open(t, client, 1000, path)
-	check.Equal(t, "goroutines of 1000 streams", runtime.NumGoroutine()-before, 0)
+	if n := runtime.NumGoroutine() - before; n > 0 { // below 0 if one of an earlier test has ended
+		t.Errorf("1000 streams have %d goroutines, want none", n)
+	}
 	for i, body := range bodies {
 		if i%2 == 0 {
 			check.OK(t, check.ErrorOf(io.Copy(io.Discard, body)))

@@ -31,7 +31,8 @@ func TestTheFiguresAreCheckedIn(t *testing.T) {
 			t.Errorf("docs/pictures/%s is not what the code draws: run make plots and look at it", name)
 		}
 	}
-	drawnElsewhere := []string{"dashboard.svg", "prefetch.svg", "regions.svg", "fair.svg"} // by make screenshots, internal/test/prefetchsim/plot, internal/test/regionsim and internal/test/fairsim
+	// By make screenshots, internal/test/prefetchsim/plot, internal/test/regionsim, internal/test/fairsim and bench/report.
+	drawnElsewhere := []string{"dashboard.svg", "prefetch.svg", "regions.svg", "fair.svg", "speed.svg"}
 	for _, file := range must.Get(filepath.Glob(pictures + "*.svg"))(t) {
 		if name := filepath.Base(file); drawn[name].svg == "" && !slices.Contains(drawnElsewhere, name) {
 			t.Errorf("%s is a figure that nothing draws", file)
