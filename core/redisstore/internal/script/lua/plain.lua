@@ -9,6 +9,8 @@
 -- bucket  charges a bucket
 --         reads:  microseconds, rate, room, more; ends and part of the record, now
 --         sets:   ends, part; fit, if the charge does not fit
+-- answer  reads:  fit, and before: the value or the state as it was
+--         sets:   answer
 --
 -- Reads:  ask, known, total, times, high, low, start, only, values, answers, now
 -- Sets:   done: whether it has decided the group, and then answer, orderAt, and what grant.group
@@ -48,12 +50,8 @@ if value and #value == length then
   if done then
     orderAt, missed, dirty = start + 2, not fit, fit
     if fit then built = pack(layout, spread(records)) end
-    if answers then
-      answers[#answers + 1] = fit and '\254\1' or '\254\0'
-      answer = value
-    else
-      answer = pack('<I7BBc0', now, 254, fit and 1 or 0, value)
-    end
+    local before = value
+    --> plain.answer
   end
 end
 
@@ -72,14 +70,14 @@ if not value then
   if type(value) == 'string' then values[k] = value end
 end
 if value == '' or #value == lengthOfOne and sub(value, 1, #opening) == opening then
-  local fit, state = true, '\0\0\0\0\0\0\0'
+  local fit, before = true, '\0\0\0\0\0\0\0'
   local microseconds, rate, room, more = tick, per, capacity, times * cost
   local ends, part = 0, 0
   if value ~= '' then
-    state = sub(value, #opening + 1)
-    if per > 1 then ends, part = unpack(reads, state) else ends = unpack('<I7', state) end
+    before = sub(value, #opening + 1)
+    if per > 1 then ends, part = unpack(reads, before) else ends = unpack('<I7', before) end
   elseif per > 1 then
-    state = string.rep('\0', lengthOfOne - #opening)
+    before = string.rep('\0', lengthOfOne - #opening)
   end
   if ends <= farthest and ends % tick == 0 then
     --> plain.bucket
@@ -87,12 +85,7 @@ if value == '' or #value == lengthOfOne and sub(value, 1, #opening) == opening t
     if done then
       orderAt, missed, dirty, last = start + 2, not fit, fit, ends
       if fit then built = pack(writes, VERSION, head, ends, part) end
-      if answers then
-        answers[#answers + 1] = fit and '\254\1' or '\254\0'
-        answer = state
-      else
-        answer = pack('<I7BBc0', now, 254, fit and 1 or 0, state)
-      end
+      --> plain.answer
     end
   end
 end
@@ -111,4 +104,12 @@ else
   fit = fit and debt <= room
   part = debt % rate
   ends = since + ((debt - part) / rate + (part > 0 and 1 or 0)) * microseconds
+end
+
+--# answer
+if answers then
+  answers[#answers + 1] = fit and '\254\1' or '\254\0'
+  answer = before
+else
+  answer = pack('<I7BBc0', now, 254, fit and 1 or 0, before)
 end

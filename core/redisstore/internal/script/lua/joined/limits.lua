@@ -523,14 +523,14 @@ repeat
         if type(value) == 'string' then values[k] = value end
       end
       if value == '' or #value == lengthOfOne and sub(value, 1, #opening) == opening then
-        local fit, state = true, '\0\0\0\0\0\0\0'
+        local fit, before = true, '\0\0\0\0\0\0\0'
         local microseconds, rate, room, more = tick, per, capacity, times * cost
         local ends, part = 0, 0
         if value ~= '' then
-          state = sub(value, #opening + 1)
-          if per > 1 then ends, part = unpack(reads, state) else ends = unpack('<I7', state) end
+          before = sub(value, #opening + 1)
+          if per > 1 then ends, part = unpack(reads, before) else ends = unpack('<I7', before) end
         elseif per > 1 then
-          state = string.rep('\0', lengthOfOne - #opening)
+          before = string.rep('\0', lengthOfOne - #opening)
         end
         if ends <= farthest and ends % tick == 0 then
           --> plain.bucket
@@ -552,11 +552,12 @@ repeat
           if done then
             orderAt, missed, dirty, last = start + 2, not fit, fit, ends
             if fit then built = pack(writes, VERSION, head, ends, part) end
+            --> plain.answer
             if answers then
               answers[#answers + 1] = fit and '\254\1' or '\254\0'
-              answer = state
+              answer = before
             else
-              answer = pack('<I7BBc0', now, 254, fit and 1 or 0, state)
+              answer = pack('<I7BBc0', now, 254, fit and 1 or 0, before)
             end
           end
         end
@@ -608,11 +609,13 @@ repeat
         if done then
           orderAt, missed, dirty = start + 2, not fit, fit
           if fit then built = pack(layout, spread(records)) end
+          local before = value
+          --> plain.answer
           if answers then
             answers[#answers + 1] = fit and '\254\1' or '\254\0'
-            answer = value
+            answer = before
           else
-            answer = pack('<I7BBc0', now, 254, fit and 1 or 0, value)
+            answer = pack('<I7BBc0', now, 254, fit and 1 or 0, before)
           end
         end
       end
