@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -106,6 +107,13 @@ func (c *call) measured(s *shared, asked int64) {
 	}
 	c.checkEnd = s.at(answered)
 	c.checkTime += time.Duration(answered - asked)
+}
+
+// kept returns a copy of a check for longer than the call, whose memory is used again.
+func kept(check *Check) Check {
+	own := *check
+	own.Key, own.Once, own.Share = bytes.Clone(own.Key), bytes.Clone(own.Once), cloneShare(own.Share)
+	return own
 }
 
 // reset forgets the checks and keeps the keys. The first check is not cleared, since most calls

@@ -126,7 +126,8 @@ func (t *together) giveBack(ctx context.Context) error {
 	}
 	for i := range c.checks {
 		if check := &c.checks[i]; check.Cost > 0 && l.observers != nil {
-			l.settled(Settlement{Rule: check.Rule, Shadow: c.limits[i].shadow, Units: -check.Cost, Err: err, check: check})
+			own := kept(check)
+			l.settled(Settlement{Rule: check.Rule, Shadow: c.limits[i].shadow, Units: -check.Cost, Err: err, check: &own})
 		}
 	}
 	t.asks[0].Results = slices.Clone(c.results)

@@ -87,6 +87,24 @@ func TestGrantsOfAnOutageThatAreForgiven(t *testing.T) {
 	l.AllowKey(t.Context(), "k", 1)
 	must.Equal(t, "settlements", len(seen.settlements), 1)
 	s := seen.settlements[0]
+	useMemoryAgain(t)
 	// 8 and 1 are charged when the outage is told: 2 of its 7 fit, with the debt of 1.
 	check.All(t, "units, forgiven and key", []any{s.Units, s.Forgiven, string(s.Key())}, int64(0), int64(5), "k")
+}
+
+// useMemoryAgain makes several decisions within each other, so that they use the memory of those before.
+func useMemoryAgain(t *testing.T) {
+	t.Helper()
+	var l *core.Limiter
+	depth := 0
+	l = newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{
+		core.PerHour(1).By(keyfuncs.Everyone()).Named("a"),
+		core.PerHour(1).By(keyfuncs.Everyone()).Named("b").CostBy(func(r keyfuncs.Request) int64 {
+			if depth++; depth < 10 {
+				l.Allow(r)
+			}
+			return 1
+		}),
+	}})
+	l.Allow(get(0))
 }

@@ -246,7 +246,7 @@ type Settlement struct {
 	check *Check // behind a pointer, so that a Settlement that is printed or logged shows no key
 }
 
-// Key returns the key whose bucket changed, as [Observation.Key] does.
+// Key returns the key whose bucket changed, as [Observation.Key] does. It stays valid, for reading.
 func (s Settlement) Key() []byte { return clientOf(s.check) }
 
 // Observers returns an observer that passes everything on to several, in order; nil ones are

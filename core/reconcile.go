@@ -37,7 +37,8 @@ func (l *Limiter) reconcile(ctx context.Context, c *call) {
 	for i, limit := range due.limits { // this charge may reach a warning level
 		check := &due.checks[i]
 		if n := due.results[i].Forgiven; n > 0 && l.observers != nil {
-			l.settled(Settlement{Rule: check.Rule, Shadow: limit.shadow, Forgiven: n, check: check})
+			own := kept(check)
+			l.settled(Settlement{Rule: check.Rule, Shadow: limit.shadow, Forgiven: n, check: &own})
 		}
 		if len(limit.warnAt) > 0 || c.asker != nil {
 			r := LimitResult{Rule: check.Rule, Result: due.results[i]}

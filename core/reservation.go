@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"slices"
@@ -103,12 +102,9 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 		if !l.settles(c, i) {
 			continue
 		}
-		check := c.checks[i]
-		check.Key, check.Once = bytes.Clone(check.Key), bytes.Clone(check.Once) // the call's own are reused
-		check.Share = cloneShare(check.Share)
-		noted := charge{limit: c.limits[i], check: check, result: c.results[i]}
+		noted := charge{limit: c.limits[i], check: kept(&c.checks[i]), result: c.results[i]}
 		if c.results[i].Charged {
-			noted.first, noted.taken = check.Cost, check.Cost
+			noted.first, noted.taken = noted.check.Cost, noted.check.Cost
 		}
 		charges = append(append(charges, noted), c.spares(i)...)
 	}

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -29,8 +28,8 @@ func (c *call) spares(i int) (all []charge) {
 		return nil
 	}
 	for k := i + 1; k < len(c.checks) && c.checks[k].Or && c.limits[k-1].spills; k++ {
-		check := c.checks[k]
-		check.Key, check.Once = bytes.Clone(check.Key), nil
+		check := kept(&c.checks[k])
+		check.Once = nil
 		all = append(all, charge{limit: c.limits[k], check: check, result: c.results[k], spare: true})
 	}
 	return all
