@@ -186,11 +186,9 @@ func (all *results) behind() string {
 	var b strings.Builder
 	for _, c := range columns {
 		var faster []string
-		for _, p := range all.peers {
-			if row := c.scenario(p.Name); !own(p.Name) && all.has(row) && all.has(c.scenario(ours)) {
-				if lead := 1 / all.faster(c.scenario(ours), row); lead >= enough {
-					faster = append(faster, p.Name+" "+times(lead))
-				}
+		for _, l := range all.leads(c) {
+			if lead := 1 / l.times; lead >= enough {
+				faster = append(faster, l.Name+" "+times(lead))
 			}
 		}
 		if len(faster) > 0 {

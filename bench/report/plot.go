@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/weblimit/weblimit/internal/test/figure"
 )
@@ -33,28 +31,11 @@ const (
 	leastTimes = 0.5
 )
 
-// lead is how many times as fast weblimit is as a limiter.
-type lead struct {
-	name  string
-	times float64
-}
-
-// leads returns those of the limiters that a column has, the closest first.
-func (all *results) leads(c column) (leads []lead) {
-	for _, p := range all.peers {
-		if !own(p.Name) && !p.Baseline && all.has(c.scenario(p.Name)) && all.has(c.scenario(ours)) {
-			leads = append(leads, lead{p.Name, all.faster(c.scenario(ours), c.scenario(p.Name))})
-		}
-	}
-	slices.SortFunc(leads, func(a, b lead) int { return cmp.Compare(a.times, b.times) })
-	return leads
-}
-
 // plot draws the leads.
 func (all *results) plot() string {
 	height := plotTop
 	for _, p := range plotted {
-		height += plotTitle + plotGap + plotRow*float64(len(all.leads(p.column)))
+		height += plotTitle + plotGap + plotRow*float64(len(all.limiters(p.column)))
 	}
 	f := figure.New(int(height) + 12)
 	f.Text(14, 27, figure.Title, figure.Start, "Checks per second on Redis, beside other limiters")
@@ -62,7 +43,7 @@ func (all *results) plot() string {
 	x := func(times float64) float64 { return plotEven + plotTwice*math.Log2(times) }
 	y := plotTop
 	for _, p := range plotted {
-		leads := all.leads(p.column)
+		leads := all.limiters(p.column)
 		f.Text(14, y+14, figure.Strong, figure.Start, "%s", p.title)
 		y += plotTitle
 		for factor := leastTimes; factor <= mostTimes; factor *= 2 {
@@ -74,13 +55,13 @@ func (all *results) plot() string {
 		}
 		for _, l := range leads {
 			from, to := x(1), x(min(max(l.times, leastTimes), mostTimes))
-			f.Text(plotEven-plotTwice-8, y+15.5, figure.Soft, figure.End, "%s", l.name)
+			f.Text(plotEven-plotTwice-8, y+15.5, figure.Soft, figure.End, "%s", l.Name)
 			class := figure.Admitted
 			if to < from {
 				from, to, class = to, from, figure.Denied
 			}
 			f.Rect(from, y+4, to-from, plotRow-8, 1, class)
-			f.Text(max(to, x(1))+6, y+15.5, figure.Ink, figure.Start, "%s", times(l.times)+all.mark(p.scenario(l.name)))
+			f.Text(max(to, x(1))+6, y+15.5, figure.Ink, figure.Start, "%s", times(l.times)+all.mark(p.scenario(l.Name)))
 			y += plotRow
 		}
 		y += plotGap
@@ -88,5 +69,5 @@ func (all *results) plot() string {
 	for factor := leastTimes; factor <= mostTimes; factor *= 2 {
 		f.Text(x(factor), y+8, figure.Soft, figure.Middle, "%g×", factor)
 	}
-	return f.SVG("Checks per second on Redis, beside other limiters", fmt.Sprintf("Bars of how many times as fast weblimit was as each of %d limiters, under three loads. The tables of the page have the same figures.", len(all.leads(plotted[0].column))))
+	return f.SVG("Checks per second on Redis, beside other limiters", fmt.Sprintf("Bars of how many times as fast weblimit was as each of %d limiters, under three loads. The tables of the page have the same figures.", len(all.limiters(plotted[0].column))))
 }

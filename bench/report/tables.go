@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,6 +88,29 @@ func redisColumn(keys string, goroutines int, verdict string) column {
 	return column{fmt.Sprint(goroutines), func(peer string) string {
 		return fmt.Sprintf("Redis/%s/%s/%d/%s", peer, keys, goroutines, verdict)
 	}}
+}
+
+// lead is how many times as fast weblimit is as a peer.
+type lead struct {
+	peer
+	times float64
+}
+
+// leads returns weblimit's leads over the peers that a column has, in their order.
+func (all *results) leads(c column) (leads []lead) {
+	for _, p := range all.peers {
+		if !own(p.Name) && all.has(c.scenario(p.Name)) && all.has(c.scenario(ours)) {
+			leads = append(leads, lead{p, all.faster(c.scenario(ours), c.scenario(p.Name))})
+		}
+	}
+	return leads
+}
+
+// limiters returns the leads over limiters, the smallest first.
+func (all *results) limiters(c column) []lead {
+	leads := slices.DeleteFunc(all.leads(c), func(l lead) bool { return l.Baseline })
+	slices.SortStableFunc(leads, func(a, b lead) int { return cmp.Compare(a.times, b.times) })
+	return leads
 }
 
 // goroutines are the numbers of concurrent goroutines.

@@ -209,12 +209,8 @@ func (g *goals) ofMiddleware() {
 
 // best returns weblimit's smallest lead over other limiters, and that limiter.
 func (all *results) best(c column) (ratio float64, name string) {
-	for _, p := range all.peers {
-		if row := c.scenario(p.Name); !own(p.Name) && !p.Baseline && all.has(row) && all.has(c.scenario(ours)) {
-			if r := all.faster(c.scenario(ours), row); name == "" || r < ratio {
-				ratio, name = r, p.Name
-			}
-		}
+	if closest := all.limiters(c); len(closest) > 0 {
+		return closest[0].times, closest[0].Name
 	}
-	return ratio, name
+	return 0, ""
 }
