@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"time"
 
 	"github.com/weblimit/weblimit/internal/seam"
@@ -19,9 +18,10 @@ func hold(q *asked, c *call, peek bool) {
 		if !r.Charged && !peek || r.PassedOver || asks == 0 && (peek || !given && !c.limits[i].estimate) {
 			continue
 		}
+		own := kept(check)
 		q.Held = append(q.Held, seam.Held{
-			Rule: *check.Rule, Key: bytes.Clone(check.Key), Once: bytes.Clone(check.Once), Cost: asks,
-			Estimate: c.limits[i].estimate, Given: given, Result: *r, Share: cloneShare(check.Share),
+			Rule: *own.Rule, Key: own.Key, Once: own.Once, Cost: asks,
+			Estimate: c.limits[i].estimate, Given: given, Result: *r, Share: own.Share,
 		})
 		for _, spare := range c.spares(i) { // none if it was only peeked at
 			q.Held = append(q.Held, seam.Held{Rule: *spare.check.Rule, Key: spare.check.Key, Spare: true, Result: spare.result})
