@@ -2,10 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
@@ -24,6 +28,15 @@ func tentative(t *testing.T, s *Store, c core.Check) {
 	if err := ps[0].readAnswer([]core.Check{c}, results); err != nil || !results[0].Charged {
 		t.Fatalf("%+v, %v", results, err)
 	}
+}
+
+// removeHold removes the hold of a charge that was made then.
+func removeHold(t *testing.T, s *Store, c core.Check, taken int64) {
+	t.Helper()
+	j := newJob(refund, 0)
+	j.AddKeys([]core.Check{c})
+	j.hold(taken)
+	must.OK(t, s.run(t.Context(), s.sealAll([]*job{j})))
 }
 
 // cachingAt returns a store that caches denials, and its clock.
@@ -156,13 +169,63 @@ func TestAHoldThatIsRemovedTooLateDoesNotComeBack(t *testing.T) {
 		taken := now.Load()
 		tentative(t, s, plain)
 		now.Add((2 * script.HoldTime).Microseconds())
-		removal := newJob(refund, 0)
-		removal.AddKeys([]core.Check{plain})
-		removal.hold(taken)
-		must.OK(t, s.run(t.Context(), s.sealAll([]*job{removal})))
+		removeHold(t, s, plain, taken)
 		now.Add(-(2 * script.HoldTime).Microseconds())
 		if r, err := takeOne(t.Context(), s, "plain", &rule); err != nil || r.Allowed || r.RetryAfter <= maxTentativeWait {
 			t.Errorf("%s: %+v, %v; want a final denial", name, r, err)
 		}
+	}
+}
+
+// Redis's clock is set back between a charge and the removal of its hold, and another charge comes in between. Each removal
+// removes a hold, whatever window the record has it in by then: what is left would make denials of the key tentative.
+func TestHoldsAreRemovedAfterTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		back, on, after time.Duration // before the other charge, before the removals, before the denial
+	}{
+		{600 * time.Millisecond, 0, 800 * time.Millisecond},
+		{time.Hour, 0, 0},
+		{time.Hour, time.Second, 0},
+		{time.Hour, 1500 * time.Millisecond, 100 * time.Millisecond},
+	} {
+		s, now := cachingAt(t)
+		now.Add(500_000)
+		rule, wide := mustRule(core.PerDay(1).FixedWindow().Named("one")), mustRule(core.PerDay(100).Named("wide"))
+		plain, other := core.Check{Key: []byte("plain"), Rule: &rule, Cost: 1}, core.Check{Key: []byte("plain"), Rule: &wide, Cost: 1}
+		first := now.Load()
+		tentative(t, s, plain)
+		second := now.Add(-c.back.Microseconds())
+		tentative(t, s, other)
+		now.Add(c.on.Microseconds())
+		removeHold(t, s, other, second)
+		removeHold(t, s, plain, first)
+		now.Add(c.after.Microseconds())
+		if r, err := takeOne(t.Context(), s, "plain", &rule); err != nil || r.Allowed || r.RetryAfter <= maxTentativeWait {
+			t.Errorf("set back by %v: %+v, %v; want a final denial", c.back, r, err)
+		}
+	}
+}
+
+// A key keeps nothing but a record under other numbers of its limit, of which nothing is used, and a hold that is over. A
+// denied request drops both, and does not have Redis keep the key until a time that is past.
+func TestAHoldThatIsOverKeepsNoKey(t *testing.T) {
+	t.Parallel()
+	client, prefix := redistest.Shared(t).Client(t), redistest.Prefix(t)
+	s := New(client, Config{Prefix: prefix})
+	before, after, never := mustRule(core.PerHour(10).FixedWindow().Named("window")), mustRule(core.Per(10, 2*time.Hour).FixedWindow().Named("window")),
+		mustRule(core.PerHour(1).Named("never"))
+	must.Get(takeOne(t.Context(), s, "k", &before))(t)
+	value := must.Get(client.Get(t.Context(), prefix+"{k}").Result())(t)
+	over := binary.LittleEndian.AppendUint64(nil, uint64(time.Now().Add(-5*time.Second).UnixMicro()))[:7]
+	value = value[:len(value)-4] + "\x00\x00\x00\x00" + script.HoldHead + string(over) + "\x01\x00\x00\x00\x00\x00\x00\x00"
+	must.OK(t, client.Set(t.Context(), prefix+"{k}", value, time.Minute).Err())
+	results := make([]core.Result, 2)
+	err := s.Take(t.Context(), []core.Check{{Key: []byte("k"), Rule: &after, Cost: 1}, {Key: []byte("k"), Rule: &never, Cost: 2}}, results)
+	if err != nil || results[0].Charged || results[1].Allowed {
+		t.Errorf("%+v, %v; want a denial", results, err)
+	}
+	if left, err := client.Get(t.Context(), prefix+"{k}").Result(); !errors.Is(err, redis.Nil) {
+		t.Errorf("the key keeps %q, %v", left, err)
 	}
 }

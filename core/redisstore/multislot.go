@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/core/store/counting"
 )
 
 const (
@@ -87,6 +88,7 @@ func (s *Store) takeMultiSlot(ctx context.Context, l lookup, js []*job, checks [
 	if err != nil {
 		return false, err
 	}
+	counting.PassOver(checks, results) // a slot that has given back what it charged answered as if it was charged
 	return s.noteDenials(m, l, checks, results), nil
 }
 

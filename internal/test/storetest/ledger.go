@@ -28,6 +28,7 @@ var ledgerTable = []tableTest{
 	{"a clock set back by months makes accounts unknown", withAccounts(setBackLedger)},
 	{"an unknown account keeps a whole request from having any effect", withAccounts(ledgerWhole)},
 	{"an unknown account keeps a shadow's request from being charged, too", withAccounts(ledgerShadow)},
+	{"of the alternatives of a request that another limit denies, the unknown account answers", withAccounts(ledgerOfAlternatives)},
 	{"an operation is charged to an account once", withAccounts(ledgerOnce)},
 	{"a charge brings an account to twice its quota and no further", withAccounts(ledgerCharge)},
 	{"a refund lowers what an account has used in its period", withAccounts(ledgerRefunds)},
@@ -41,6 +42,26 @@ var ledgerTable = []tableTest{
 	{"an account is set during its call only", withAccounts(ledgerDuringCall)},
 	{"accounts are restored each for itself", withAccounts(ledgerSeveral)},
 	{"bad restorations are refused and change nothing", withAccounts(ledgerBad)},
+}
+
+// ledgerOfAlternatives has a store that asks key after key charge the client's, whose first alternative fits, before that of
+// everyone denies.
+func ledgerOfAlternatives(r *bookRig) {
+	plan, day, all := plan(r, 10), rule(r, core.PerDay(5).Named("day")), rule(r, core.PerDay(1).Named("all"))
+	for i := range 30 { // so that it knows which keys are shared
+		r.take(day, fmt.Sprint("client", i), 1)
+	}
+	r.charge(all, "everyone", 1)
+	for _, cost := range []int64{0, 1} {
+		got := r.takeAll(
+			core.Check{Key: []byte("everyone"), Rule: all, Cost: 1},
+			core.Check{Key: []byte("client"), Rule: day, Cost: cost},
+			core.Check{Key: []byte("client"), Rule: plan, Or: true},
+		)
+		if got[0].Allowed || got[1].Charged || !got[1].PassedOver || !got[2].Unknown || got[2].PassedOver {
+			r.Errorf("cost %d, denied by the limit of everyone %s; the alternatives %s and %s, want the account, which is unknown", cost, got[0].show(), got[1].show(), got[2].show())
+		}
+	}
 }
 
 // ledgerRule returns the ledger of a calendar limit.

@@ -103,6 +103,19 @@ func setBackLedger(r *bookRig) {
 // do. A block that was over may come back, for its own length.
 func setBackBlocks(r *rig) {
 	login := slow(r, "login")
+	start := r.Micros()
+	r.Set(time.UnixMicro(1 << 52)) // in the year 2112; twice as many microseconds are no integers in Lua
+	for _, key := range []string{"struck", "by hand"} {
+		r.wantTake(login, key, 2, true, 0)
+	}
+	for range 3 {
+		r.take(login, "struck", 1)
+	}
+	must.OK(r, r.Block(context.Background(), []core.Check{{Key: []byte("by hand"), Rule: login}}, time.Minute))
+	r.Advance(-time.Second + time.Microsecond)
+	r.wantBlocked(login, "struck", time.Minute)
+	r.wantBlocked(login, "by hand", time.Minute)
+	r.Set(time.UnixMicro(start))
 	for _, back := range setBacks {
 		struck, byHand, counted := fmt.Sprint("struck", back), fmt.Sprint("by hand", back), fmt.Sprint("counted", back)
 		for _, key := range []string{struck, byHand, counted} {

@@ -20,7 +20,7 @@ farthest = now < tick and math.min(per, now + 4 * (per - tick)) or now < per and
 -- here. A client that is late by more than a window, or early by more than two, only tells how
 -- long one is.
 over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
-  or now < offset and offset or now + offset - per
+  or now < offset and offset or now + (offset - per)
 
 --# open
 x = min(units + (rest > 0 and 1 or 0), full)

@@ -36,7 +36,7 @@ answer = pack(answer and '<c0BI7' or '<I7BI7', answer or now, fits, 0)
 --# pass
 local since = manual and operation ~= RESET and expiry > now and unpack('<I7', value, used)
 if manual and operation == RESET then dirty, expiry = true, 0 end
-if since then barred = since > now and now + expiry - since or expiry end -- no longer than if it was set now
+if since then barred = since > now and now + (expiry - since) or expiry end -- no longer than if it was set now
 if since and since > now and operation == TAKE and cost > 0 then
   value = sub(value, 1, used - 8) .. pack('<I7I7', barred, now) .. sub(value, stop)
   expiry, converted = barred, true

@@ -35,7 +35,8 @@ if (gives or leaves) and #value > 1 then
     redis.pcall('PUBLISH', sub(KEYS[k], 1, prefix) .. 'given-back', sub(KEYS[k], prefix + 1))
     found = false
   end
-  if hold ~= '' then last = math.max(last, (unpack('<I7', hold, 13))) end
+  local holds = hold ~= '' and unpack('<I7', hold, 13) or 0
+  if holds > now then last = math.max(last, holds) else hold = '' end
   if leaves and last > now then
     fresh = not found or expiry < soonest or expiry > latest
     if fresh then found, expiry = true, 2 * soonest - now end

@@ -33,7 +33,7 @@ local taken = y
 if leased > 0 or ends then x, y = 0, 0 end
 -- What was written before the clock was set back counts no longer than if it was written now.
 if x > now and strikes == 0 then  -- the block begins later than now
-  x, y, ends = now, now + y - x, 0
+  x, y, ends = now, now + (y - x), 0
 elseif strikes > 0 then
   if y > now then y, ends = now, 0 end -- a blocked key counts no denials, so the block was over
   if x > now + within then x, ends = now + within, 0 end

@@ -56,6 +56,9 @@ elseif operation == CHARGE and cost > 0 and x < utmost then
   x, ends = x + added, over
 elseif operation == REFUND and expires > 0 then
   local when = math.floor(charged / tick)
+  if head == HOLD and (x == 0 or y == 0) then -- the window in which it is now, even if the clock was set back
+    when = x > 0 and begins or begins - 1
+  end
   if when >= begins then
     x = x - math.min(x, cost)
   elseif when >= begins - per then

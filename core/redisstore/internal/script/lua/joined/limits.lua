@@ -800,7 +800,7 @@ repeat
             --> manual.pass
             local since = manual and operation ~= RESET and expiry > now and unpack('<I7', value, used)
             if manual and operation == RESET then dirty, expiry = true, 0 end
-            if since then barred = since > now and now + expiry - since or expiry end -- no longer than if it was set now
+            if since then barred = since > now and now + (expiry - since) or expiry end -- no longer than if it was set now
             if since and since > now and operation == TAKE and cost > 0 then
               value = sub(value, 1, used - 8) .. pack('<I7I7', barred, now) .. sub(value, stop)
               expiry, converted = barred, true
@@ -979,7 +979,7 @@ repeat
               -- here. A client that is late by more than a window, or early by more than two, only tells how
               -- long one is.
               over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
-                or now < offset and offset or now + offset - per
+                or now < offset and offset or now + (offset - per)
               if x > 0 then ends = over end
             elseif algorithm == LEDGER then
               --> ledger.open
@@ -991,7 +991,7 @@ repeat
               -- here. A client that is late by more than a window, or early by more than two, only tells how
               -- long one is.
               over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
-                or now < offset and offset or now + offset - per
+                or now < offset and offset or now + (offset - per)
               if x > 0 then ends = over end
               y, entries = 0, 0                 -- the account is unknown
             elseif kind == SLIDINGLOG or kind == CONCURRENCY then
@@ -1054,7 +1054,7 @@ repeat
                 -- here. A client that is late by more than a window, or early by more than two, only tells how
                 -- long one is.
                 over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
-                  or now < offset and offset or now + offset - per
+                  or now < offset and offset or now + (offset - per)
                 expires = over
               elseif algorithm == LEDGER then
                 expires, x, y = 0, 0, 0
@@ -1302,7 +1302,7 @@ repeat
             -- here. A client that is late by more than a window, or early by more than two, only tells how
             -- long one is.
             over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
-              or now < offset and offset or now + offset - per
+              or now < offset and offset or now + (offset - per)
           end
           local current = operation == REFUND and charged == over
           --> fixedwindow.count
@@ -1349,6 +1349,9 @@ repeat
             x, ends = x + added, over
           elseif operation == REFUND and expires > 0 then
             local when = math.floor(charged / tick)
+            if head == HOLD and (x == 0 or y == 0) then -- the window in which it is now, even if the clock was set back
+              when = x > 0 and begins or begins - 1
+            end
             if when >= begins then
               x = x - math.min(x, cost)
             elseif when >= begins - per then
@@ -1375,7 +1378,7 @@ repeat
           if leased > 0 or ends then x, y = 0, 0 end
           -- What was written before the clock was set back counts no longer than if it was written now.
           if x > now and strikes == 0 then  -- the block begins later than now
-            x, y, ends = now, now + y - x, 0
+            x, y, ends = now, now + (y - x), 0
           elseif strikes > 0 then
             if y > now then y, ends = now, 0 end -- a blocked key counts no denials, so the block was over
             if x > now + within then x, ends = now + within, 0 end
@@ -1513,7 +1516,7 @@ repeat
             -- here. A client that is late by more than a window, or early by more than two, only tells how
             -- long one is.
             over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
-              or now < offset and offset or now + offset - per
+              or now < offset and offset or now + (offset - per)
           end
           if y % 68719476736 > 68719475711 then y = 0 end -- 2^36 changes are nearly used up
           local stale = y > 0 and entries ~= history and y
@@ -1787,7 +1790,7 @@ repeat
         --> manual.pass
         local since = manual and operation ~= RESET and expiry > now and unpack('<I7', value, used)
         if manual and operation == RESET then dirty, expiry = true, 0 end
-        if since then barred = since > now and now + expiry - since or expiry end -- no longer than if it was set now
+        if since then barred = since > now and now + (expiry - since) or expiry end -- no longer than if it was set now
         if since and since > now and operation == TAKE and cost > 0 then
           value = sub(value, 1, used - 8) .. pack('<I7I7', barred, now) .. sub(value, stop)
           expiry, converted = barred, true
@@ -1895,7 +1898,7 @@ repeat
             --> manual.pass
             local since = manual and operation ~= RESET and expiry > now and unpack('<I7', value, used)
             if manual and operation == RESET then dirty, expiry = true, 0 end
-            if since then barred = since > now and now + expiry - since or expiry end -- no longer than if it was set now
+            if since then barred = since > now and now + (expiry - since) or expiry end -- no longer than if it was set now
             if since and since > now and operation == TAKE and cost > 0 then
               value = sub(value, 1, used - 8) .. pack('<I7I7', barred, now) .. sub(value, stop)
               expiry, converted = barred, true
@@ -1920,7 +1923,8 @@ repeat
             redis.pcall('PUBLISH', sub(KEYS[k], 1, prefix) .. 'given-back', sub(KEYS[k], prefix + 1))
             found = false
           end
-          if hold ~= '' then last = math.max(last, (unpack('<I7', hold, 13))) end
+          local holds = hold ~= '' and unpack('<I7', hold, 13) or 0
+          if holds > now then last = math.max(last, holds) else hold = '' end
           if leaves and last > now then
             fresh = not found or expiry < soonest or expiry > latest
             if fresh then found, expiry = true, 2 * soonest - now end
