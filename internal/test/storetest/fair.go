@@ -65,7 +65,7 @@ func (s *fairSequence) step() {
 	case n < 74:
 		s.reset()
 	case n < 75:
-		s.changeBlocks(s.rand, s.all())
+		s.changeBlocks(s.rand, s.all(), fairKeys)
 	case n < 78:
 		s.rescale(pick(s.rand, fairNames))
 	case n < 79:

@@ -174,7 +174,7 @@ func sortBlocked(all []store.Blocked) []store.Blocked {
 // answerBlocked turns the result of a limit into that of a blocked check.
 func answerBlocked(r core.Result, left int64, fits bool) core.Result {
 	wait := max(r.RetryAfter, time.Duration(left)*time.Microsecond)
-	blocked := core.Result{Blocked: true, Window: wait, ResetAfter: max(r.ResetAfter, wait), At: r.At, Unknown: r.Unknown}
+	blocked := core.Result{Blocked: true, Window: wait, ResetAfter: max(r.ResetAfter, wait), At: r.At, Unknown: r.Unknown, Standing: r.Standing, Share: r.Share}
 	if fits {
 		blocked.RetryAfter = wait
 	}

@@ -395,12 +395,12 @@ func (s *sequence) blockOrLift() {
 		}
 	}
 	if len(penalized) > 0 {
-		s.changeBlocks(s.rand, penalized)
+		s.changeBlocks(s.rand, penalized, keys)
 	}
-	s.changeBlocks(s.blocking, rules) // also under limits without a penalty
+	s.changeBlocks(s.blocking, rules, keys) // also under limits without a penalty
 }
 
-func (s *sequence) changeBlocks(random *rand.Rand, rules []*core.Rule) {
+func (s *sequence) changeBlocks(random *rand.Rand, rules []*core.Rule, keys []string) {
 	s.Helper()
 	b := s.Store
 	c := core.Check{Key: []byte(pick(random, keys)), Rule: pick(random, rules)}
