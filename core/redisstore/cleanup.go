@@ -26,6 +26,8 @@ type cleanup struct {
 	added   int64           // jobs ever added. Guarded by mu.
 	removed int64           // of these. Guarded by mu.
 	waiters []cleanupWaiter // guarded by mu
+
+	around func(remove func()) // calls what runs the jobs, unless it is nil; set by tests
 }
 
 // cleanupWaiter is a request that waits until this many jobs are done.
@@ -75,11 +77,20 @@ func (c *cleanup) run(s *Store) {
 		if js = c.next(js); len(js) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), s.patience.background)
-		_ = s.run(ctx, js) // if it fails, the holds expire
-		cancel()
-		releaseAll(js)
+		if c.around != nil {
+			c.around(func() { s.remove(js) })
+		} else {
+			s.remove(js)
+		}
 	}
+}
+
+// remove runs jobs that remove holds. If it fails, the holds expire.
+func (s *Store) remove(js []*job) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience.background)
+	defer cancel()
+	_ = s.run(ctx, js)
+	releaseAll(js)
 }
 
 // next notes that jobs are done, wakes the requests that wait for them, and returns the

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -23,6 +24,17 @@ func TestCluster(t *testing.T) {
 
 	t.Run("answers", func(t *testing.T) {
 		storetest.RunRandom(t, onRedis(client, redisstore.Config{}))
+	})
+	t.Run("answers while holds are removed late", func(t *testing.T) { // the clock has moved on, or back, by then
+		t.Parallel()
+		storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+			s := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
+			s.AroundRemovals(func(remove func()) {
+				time.Sleep(time.Duration(rand.IntN(4000)) * time.Microsecond) // a fault: the goroutine had no processor
+				clock.Still(remove)
+			})
+			return s
+		})
 	})
 	t.Run("slots are those of the server", func(t *testing.T) {
 		t.Parallel()

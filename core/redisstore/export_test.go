@@ -17,6 +17,9 @@ func init() {
 	usualPatience = patience{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}
 }
 
+// AroundRemovals has around call what removes the holds of granted requests. The store must be new.
+func (s *Store) AroundRemovals(around func(remove func())) { s.cleanup.around = around }
+
 // BeAsPatientAsUsual gives the store's own calls the time that they have outside of tests.
 func (s *Store) BeAsPatientAsUsual() { s.patience = applications }
 

@@ -79,7 +79,9 @@ func onRedis(client redis.UniversalClient, config redisstore.Config) storetest.F
 	return func(t *testing.T, clock *storetest.Clock) core.Store {
 		config := config
 		config.Prefix = redistest.Prefix(t)
-		return redisstore.NewAt(client, clock.Micros, config)
+		s := redisstore.NewAt(client, clock.Micros, config)
+		s.AroundRemovals(clock.Still)
+		return s
 	}
 }
 

@@ -18,6 +18,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,16 +30,35 @@ import (
 )
 
 // Clock is the clock of a store under test. It stands still until a test moves it.
-type Clock struct{ micros atomic.Int64 }
+type Clock struct {
+	micros atomic.Int64
+	moving sync.RWMutex // held while it is moved, and by those for whom it stands still
+}
 
 // Micros returns the time in microseconds since the epoch.
 func (c *Clock) Micros() int64 { return c.micros.Load() }
 
 // Set moves the clock to t, which may be earlier.
-func (c *Clock) Set(t time.Time) { c.micros.Store(t.UnixMicro()) }
+func (c *Clock) Set(t time.Time) {
+	c.moving.Lock()
+	defer c.moving.Unlock()
+	c.micros.Store(t.UnixMicro())
+}
 
 // Advance moves the clock by d, which may be negative.
-func (c *Clock) Advance(d time.Duration) { c.micros.Add(int64(d / time.Microsecond)) }
+func (c *Clock) Advance(d time.Duration) {
+	c.moving.Lock()
+	defer c.moving.Unlock()
+	c.micros.Add(int64(d / time.Microsecond))
+}
+
+// Still calls f, and does not move meanwhile. It is for what a store does when nobody waits for it: a server's own clock
+// moves between the beginning of a call and its effect by no more than the call takes.
+func (c *Clock) Still(f func()) {
+	c.moving.RLock()
+	defer c.moving.RUnlock()
+	f()
+}
 
 // NewClock returns a clock at an arbitrary time.
 func NewClock() *Clock {
