@@ -111,7 +111,7 @@ func TestProblemsAreBounded(t *testing.T) {
 	for i := range long.Rounds(20_000, 200_000) {
 		fmt.Fprintf(&unknown, "f%d: 1\n", i)
 	}
-	for name, text := range map[string]string{"unknown fields": unknown.String(), "one field many times": strings.Repeat("a:\n", long.Rounds(50_000, 500_000))} {
+	for name, text := range map[string]string{"unknown fields": unknown.String(), "one field many times": strings.Repeat("a:\n", long.Rounds(50_000, 299_000))} {
 		began := time.Now()
 		_, err := policy.Parse("x", []byte(text))
 		var wrong *policy.Error
