@@ -213,7 +213,7 @@ func TestAHoldThatIsOverKeepsNoKey(t *testing.T) {
 	t.Parallel()
 	client, prefix := redistest.Shared(t).Client(t), redistest.Prefix(t)
 	s := New(client, Config{Prefix: prefix})
-	before, after, never := mustRule(core.PerHour(10).FixedWindow().Named("window")), mustRule(core.Per(10, 2*time.Hour).FixedWindow().Named("window")),
+	before, after, never := mustRule(core.PerHour(10).FixedWindow().FromFirstUse().Named("window")), mustRule(core.Per(10, 2*time.Hour).FixedWindow().FromFirstUse().Named("window")),
 		mustRule(core.PerHour(1).Named("never"))
 	must.Get(takeOne(t.Context(), s, "k", &before))(t)
 	value := must.Get(client.Get(t.Context(), prefix+"{k}").Result())(t)
