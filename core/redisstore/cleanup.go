@@ -78,19 +78,11 @@ func (c *cleanup) run(s *Store) {
 			return
 		}
 		if c.around != nil {
-			c.around(func() { s.remove(js) })
+			c.around(func() { s.runInBackground(js) })
 		} else {
-			s.remove(js)
+			s.runInBackground(js) // if it fails, the holds expire
 		}
 	}
-}
-
-// remove runs jobs that remove holds. If it fails, the holds expire.
-func (s *Store) remove(js []*job) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience.background)
-	defer cancel()
-	_ = s.run(ctx, js)
-	releaseAll(js)
 }
 
 // next notes that jobs are done, wakes the requests that wait for them, and returns the

@@ -28,7 +28,7 @@ func TestCluster(t *testing.T) {
 	t.Run("answers while holds are removed late", func(t *testing.T) { // the clock has moved on, or back, by then
 		t.Parallel()
 		storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-			s := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
+			s := onRedis(client, redisstore.Config{})(t, clock).(*redisstore.Store)
 			s.AroundRemovals(func(remove func()) {
 				time.Sleep(time.Duration(rand.IntN(4000)) * time.Microsecond) // a fault: the goroutine had no processor
 				clock.Still(remove)

@@ -137,6 +137,15 @@ func (s *Store) run(ctx context.Context, js []*job) error {
 	return s.followRedirections(ctx, n, js[0], err)
 }
 
+// runInBackground has jobs decided that nobody waits for, in a time of the store's own: the context of the request that they
+// are for is its caller's again by then. It releases them, and says nothing of a failure.
+func (s *Store) runInBackground(js []*job) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience.background)
+	defer cancel()
+	_ = s.run(ctx, js)
+	releaseAll(js)
+}
+
 // runSeveral is run for jobs of several slots. It is apart, so that the many goroutines that wait in run
 // have a small stack to come back to.
 func (s *Store) runSeveral(ctx context.Context, js []*job) error {

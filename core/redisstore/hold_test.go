@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,14 @@ func tentative(t *testing.T, s *Store, c core.Check) {
 	results := make([]core.Result, 1)
 	if err := ps[0].readAnswer([]core.Check{c}, results); err != nil || !results[0].Charged {
 		t.Fatalf("%+v, %v", results, err)
+	}
+}
+
+// wantFinalDenial asks for a unit of the key that these tests use, and expects a denial that is due to no charge that may be given back.
+func wantFinalDenial(t *testing.T, what string, s *Store, rule *core.Rule) {
+	t.Helper()
+	if r, err := takeOne(t.Context(), s, "plain", rule); err != nil || r.Allowed || r.RetryAfter <= maxTentativeWait {
+		t.Errorf("%s: %+v, %v; want a final denial", what, r, err)
 	}
 }
 
@@ -150,9 +159,7 @@ func TestAChargeIsTentativeForTwoSecondsIfTheClockIsSetBack(t *testing.T) {
 	plain := core.Check{Key: []byte("plain"), Rule: &rule, Cost: 1}
 	tentative(t, s, plain)
 	now.Add(-3 * time.Hour.Microseconds())
-	if r, err := takeOne(t.Context(), s, "plain", &rule); err != nil || r.Allowed || r.RetryAfter <= maxTentativeWait {
-		t.Errorf("%+v, %v; want a final denial", r, err)
-	}
+	wantFinalDenial(t, "set back by hours", s, &rule)
 }
 
 // A hold is removed when it is over, and then Redis's clock is set back: the hold is gone for good, so that
@@ -171,9 +178,7 @@ func TestAHoldThatIsRemovedTooLateDoesNotComeBack(t *testing.T) {
 		now.Add((2 * script.HoldTime).Microseconds())
 		removeHold(t, s, plain, taken)
 		now.Add(-(2 * script.HoldTime).Microseconds())
-		if r, err := takeOne(t.Context(), s, "plain", &rule); err != nil || r.Allowed || r.RetryAfter <= maxTentativeWait {
-			t.Errorf("%s: %+v, %v; want a final denial", name, r, err)
-		}
+		wantFinalDenial(t, name, s, &rule)
 	}
 }
 
@@ -201,9 +206,7 @@ func TestHoldsAreRemovedAfterTheClockWasSetBack(t *testing.T) {
 		removeHold(t, s, other, second)
 		removeHold(t, s, plain, first)
 		now.Add(c.after.Microseconds())
-		if r, err := takeOne(t.Context(), s, "plain", &rule); err != nil || r.Allowed || r.RetryAfter <= maxTentativeWait {
-			t.Errorf("set back by %v: %+v, %v; want a final denial", c.back, r, err)
-		}
+		wantFinalDenial(t, fmt.Sprintf("set back by %v, then on by %v and %v", c.back, c.on, c.after), s, &rule)
 	}
 }
 

@@ -242,11 +242,7 @@ func (s *Store) giveBack(ctx context.Context, m *multiSlot) error {
 	}
 	go func() {
 		defer func() { <-s.givingBack }()
-		// Not of the caller's context, which is the caller's again by now.
-		ctx, cancel := context.WithTimeout(context.Background(), s.patience.background)
-		defer cancel()
-		_ = s.run(ctx, refunds) // if it fails, the charge stays
-		releaseAll(refunds)
+		s.runInBackground(refunds) // if it fails, the charge stays
 	}()
 	return nil
 }
