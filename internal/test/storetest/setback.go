@@ -103,28 +103,29 @@ func setBackLedger(r *bookRig) {
 // do. A block that was over may come back, for its own length.
 func setBackBlocks(r *rig) {
 	login := slow(r, "login")
-	start := r.Micros()
-	r.Set(time.UnixMicro(1 << 52)) // in the year 2112; twice as many microseconds are no integers in Lua
-	for _, key := range []string{"struck", "by hand"} {
-		r.wantTake(login, key, 2, true, 0)
-	}
-	for range 3 {
-		r.take(login, "struck", 1)
-	}
-	must.OK(r, r.Block(context.Background(), []core.Check{{Key: []byte("by hand"), Rule: login}}, time.Minute))
-	r.Advance(-time.Second + time.Microsecond)
-	r.wantBlocked(login, "struck", time.Minute)
-	r.wantBlocked(login, "by hand", time.Minute)
-	r.Set(time.UnixMicro(start))
-	for _, back := range setBacks {
-		struck, byHand, counted := fmt.Sprint("struck", back), fmt.Sprint("by hand", back), fmt.Sprint("counted", back)
-		for _, key := range []string{struck, byHand, counted} {
-			r.wantTake(login, key, 2, true, 0)
-		}
+	// block has one key blocked for a minute by denials, and another one by hand.
+	block := func(struck, byHand string) {
+		r.wantTake(login, struck, 2, true, 0)
+		r.wantTake(login, byHand, 2, true, 0)
 		for range 3 {
 			r.take(login, struck, 1)
 		}
 		must.OK(r, r.Block(context.Background(), []core.Check{{Key: []byte(byHand), Rule: login}}, 20*time.Minute))
+	}
+	start := r.Micros()
+	r.Set(time.UnixMicro(1 << 52)) // in the year 2112; twice as many microseconds are no integers in Lua
+	block("struck", "by hand")
+	unguarded := rule(r, core.PerMinute(10).Named("unguarded")) // by a limit without a penalty
+	must.OK(r, r.Block(context.Background(), []core.Check{{Key: []byte("by hand"), Rule: unguarded}}, time.Minute))
+	r.Advance(-time.Second + time.Microsecond)
+	r.wantBlocked(login, "struck", time.Minute)
+	r.wantBlocked(login, "by hand", 20*time.Minute)
+	r.wantBlocked(unguarded, "by hand", time.Minute)
+	r.Set(time.UnixMicro(start))
+	for _, back := range setBacks {
+		struck, byHand, counted := fmt.Sprint("struck", back), fmt.Sprint("by hand", back), fmt.Sprint("counted", back)
+		block(struck, byHand)
+		r.wantTake(login, counted, 2, true, 0)
 		r.take(login, counted, 1)
 		r.take(login, counted, 1)
 		r.Advance(-back)
