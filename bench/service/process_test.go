@@ -21,6 +21,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -117,7 +118,7 @@ func startDaemon(t testing.TB, listen string, args ...string) *daemon {
 		"--listen", listen, "--admin-listen", "unix:" + d.admin, "--grpc-listen", "127.0.0.1:0",
 		"--envoy-config", filepath.Join(dir, "envoy"), "--log-format", "json", "--drain-delay", "0s", "--pprof",
 	}, args...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), program.Races}
 	var line struct{ Msg, Data, GRPC string }
 	d.process = start(t, cmd, func(written string) bool {
 		for text := range strings.SplitSeq(written, "\n") {

@@ -108,7 +108,7 @@ func TestSignalsEndTheProgram(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		asked.Store(false)
 		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "weblimit"), "peek", "user:42", "--timeout", "1m")
-		cmd.Env = []string{"WEBLIMIT_URL=" + page.URL}
+		cmd.Env = []string{"WEBLIMIT_URL=" + page.URL, program.Races}
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		must.OK(t, cmd.Start())

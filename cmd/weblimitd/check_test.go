@@ -21,6 +21,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -551,7 +552,7 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	cmd := exec.Command(daemon, "--check", "--policy", in.policy)
-	cmd.Env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}
+	cmd.Env = []string{program.Races, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "http/protobuf") {
 		t.Errorf("%v %s", err, out)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
@@ -354,7 +355,7 @@ func TestSocketActivation(t *testing.T) {
 		"twice":      {"data:data", `systemd has passed 2 sockets "data"`},
 	} {
 		cmd := exec.Command(daemon, "--policy", in.policy, "--listen", "systemd:data", "--admin-listen", "off")
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), program.Races}
 		activate(cmd, []*os.File{admin, data}, c.names)
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), c.want) {

@@ -133,6 +133,7 @@ func launch(t *testing.T, cmd *exec.Cmd) *instance {
 	t.Helper()
 	in := &instance{cmd: cmd, log: new(child.Output), ended: make(chan struct{})}
 	in.cmd.Stdout, in.cmd.Stderr = in.log, in.log
+	in.cmd.Env = append(in.cmd.Env, program.Races)
 	must.OK(t, child.Start(in.cmd))
 	go func() {
 		_ = in.cmd.Wait()
@@ -271,7 +272,7 @@ func runAs(t *testing.T, name string, env []string, args ...string) (code int, o
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), program.Races}, env...)
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/deployed"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
 )
 
 // sound checks what holds of every rendering, and returns it decoded.
@@ -56,7 +57,7 @@ func (r rendered) taken(t *testing.T, away string) {
 func ask(t *testing.T, env []string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), daemon, args...)
-	cmd.Env = env
+	cmd.Env = append([]string{program.Races}, env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

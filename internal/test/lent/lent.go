@@ -1,6 +1,6 @@
-// Package lent lends servers to the processes of one test run. `make test` serves; a test process asks for
-// what it needs, and the first who asks has it started. The server ends with the run. A test process
-// that nobody lends anything to, as in a plain go test, starts a server of its own.
+// Package lent lends servers and programs to the processes of one test run. `make test` serves; a test process asks for
+// what it needs, and the first who asks has it started or built. A server ends with the run. A test process
+// that nobody lends anything to, as in a plain go test, starts a server and builds a program of its own.
 package lent
 
 import (
@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,11 +26,11 @@ type answer struct {
 	Error  string
 }
 
-// Servers are the servers that can be lent, by name. Each function starts one, and returns how to reach it, which
-// is encoded as JSON.
-type Servers map[string]func() (any, error)
+// Servers are what can be lent, by name, which has no space. Each function starts or builds one, and returns how to reach it, which
+// is encoded as JSON. It is given what was asked for behind the name and a space, "" if nothing was.
+type Servers map[string]func(what string) (any, error)
 
-// Serve lends servers to this process's children until stop is called. It starts each at most once.
+// Serve lends to this process's children until stop is called. It calls a function at most once for the same question.
 func Serve(all ...Servers) (stop func(), err error) {
 	dir, err := os.MkdirTemp("/tmp", "lent")
 	if err != nil {
@@ -40,11 +41,9 @@ func Serve(all ...Servers) (stop func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	once := make(map[string]func() answer)
+	o := offer{servers: make(Servers), once: make(map[string]func() answer)}
 	for _, servers := range all {
-		for name, start := range servers {
-			once[name] = sync.OnceValue(func() answer { return started(start) })
-		}
+		maps.Copy(o.servers, servers)
 	}
 	if err := os.Setenv(Variable, path); err != nil {
 		return nil, errors.Join(err, listener.Close(), os.RemoveAll(dir))
@@ -55,7 +54,7 @@ func Serve(all ...Servers) (stop func(), err error) {
 			if err != nil {
 				return // closed
 			}
-			go lend(c, once)
+			go o.lend(c)
 		}
 	}()
 	return func() {
@@ -65,8 +64,32 @@ func Serve(all ...Servers) (stop func(), err error) {
 	}, nil
 }
 
-func started(start func() (any, error)) answer {
-	server, err := start()
+// offer is what one process lends.
+type offer struct {
+	servers Servers
+	mu      sync.Mutex
+	once    map[string]func() answer // by question. Guarded by mu.
+}
+
+// answer answers a question, as it did before.
+func (o *offer) answer(question string) answer {
+	name, what, _ := strings.Cut(question, " ")
+	start := o.servers[name]
+	if start == nil {
+		return answer{Error: fmt.Sprintf("no server is called %q", name)}
+	}
+	o.mu.Lock()
+	once := o.once[question]
+	if once == nil {
+		once = sync.OnceValue(func() answer { return started(start, what) })
+		o.once[question] = once
+	}
+	o.mu.Unlock()
+	return once()
+}
+
+func started(start func(string) (any, error), what string) answer {
+	server, err := start(what)
 	if err != nil {
 		return answer{Error: err.Error()}
 	}
@@ -78,23 +101,18 @@ func started(start func() (any, error)) answer {
 }
 
 // lend answers the one question of a connection.
-func lend(c net.Conn, once map[string]func() answer) {
+func (o *offer) lend(c net.Conn) {
 	defer func() { _ = c.Close() }()
-	name, err := bufio.NewReader(c).ReadString('\n')
+	question, err := bufio.NewReader(c).ReadString('\n')
 	if err != nil {
 		return
 	}
-	name = strings.TrimSpace(name)
-	a := answer{Error: fmt.Sprintf("no server is called %q", name)}
-	if start := once[name]; start != nil {
-		a = start()
-	}
-	_ = json.NewEncoder(c).Encode(a)
+	_ = json.NewEncoder(c).Encode(o.answer(strings.TrimSpace(question)))
 }
 
-// Ask reads how to reach a server into a value of the type that was sent. It reports false if nobody lends
-// servers to this process.
-func Ask(name string, into any) (lent bool, err error) {
+// Ask reads the answer to a question, such as a server's name, into a value of the type that was sent. It reports false if
+// nobody lends anything to this process.
+func Ask(question string, into any) (lent bool, err error) {
 	path := os.Getenv(Variable)
 	if path == "" {
 		return false, nil
@@ -104,7 +122,7 @@ func Ask(name string, into any) (lent bool, err error) {
 		return true, fmt.Errorf("lent: %w", err)
 	}
 	defer func() { _ = c.Close() }()
-	if _, err := fmt.Fprintln(c, name); err != nil {
+	if _, err := fmt.Fprintln(c, question); err != nil {
 		return true, fmt.Errorf("lent: %w", err)
 	}
 	var a answer
@@ -112,7 +130,7 @@ func Ask(name string, into any) (lent bool, err error) {
 		return true, fmt.Errorf("lent: %w", err)
 	}
 	if a.Error != "" {
-		return true, fmt.Errorf("lent: %s: %s", name, a.Error)
+		return true, fmt.Errorf("lent: %s: %s", question, a.Error)
 	}
 	return true, json.Unmarshal(a.Server, into)
 }

@@ -18,8 +18,8 @@ func TestServersAreStartedOnce(t *testing.T) {
 	t.Setenv(Variable, "")
 	var starts atomic.Int32
 	stop := must.Get(Serve(Servers{
-		"redis":  func() (any, error) { starts.Add(1); return address{"here"}, nil },
-		"broken": func() (any, error) { return nil, errors.New("no such program") },
+		"redis":  func(what string) (any, error) { starts.Add(1); return address{"here" + what}, nil },
+		"broken": func(string) (any, error) { return nil, errors.New("no such program") },
 	}))(t)
 	defer stop()
 	var wg sync.WaitGroup
@@ -33,6 +33,11 @@ func TestServersAreStartedOnce(t *testing.T) {
 	}
 	wg.Wait()
 	check.Equal(t, "starts", starts.Load(), 1)
+	var there address
+	if lent, err := Ask("redis of another kind", &there); err != nil || !lent || there.Host != "hereof another kind" {
+		t.Errorf("asked for another: %v, %v, %v", there, lent, err)
+	}
+	check.Equal(t, "starts", starts.Load(), 2)
 	for name, want := range map[string]string{"broken": "no such program", "mysql": `no server is called "mysql"`} {
 		if lent, err := Ask(name, new(address)); err == nil || !lent || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v; want %s", name, lent, err, want)

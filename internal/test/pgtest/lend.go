@@ -15,7 +15,7 @@ type reach struct{ Dir, Data string }
 // Lend returns the server that [Shared] finds, for a process that lends it to test processes. It has to call
 // [StopAll] in the end.
 func Lend() lent.Servers {
-	return lent.Servers{lentServer: func() (any, error) {
+	return lent.Servers{lentServer: func(string) (any, error) {
 		s, err := startShared()
 		if err != nil {
 			return nil, err

@@ -25,21 +25,21 @@ type reachCluster struct {
 // The names of the servers that are lent.
 const (
 	lentServer  = "redis"
-	lentCluster = "redis cluster"
+	lentCluster = "redis-cluster"
 )
 
 // Lend returns the servers that [Shared] and [SharedCluster] find, for a process that lends them to test
 // processes. It has to call [StopAll] in the end.
 func Lend() lent.Servers {
 	return lent.Servers{
-		lentServer: func() (any, error) {
+		lentServer: func(string) (any, error) {
 			s, err := startShared()
 			if err != nil {
 				return nil, err
 			}
 			return s.reach(), nil
 		},
-		lentCluster: func() (any, error) {
+		lentCluster: func(string) (any, error) {
 			c, err := startSharedCluster()
 			if err != nil {
 				return nil, err

@@ -15,14 +15,19 @@ import (
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/lent"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	programs "github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// lend lends servers to all test processes until it is stopped. They live as long as this process and not for one run:
-// what is made once for all servers, such as the template of PostgreSQL's data, is removed with the last one.
+// lend lends servers and programs to all test processes until it is stopped. Servers live as long as this process and not for
+// one run: what is made once for all of them, such as the template of PostgreSQL's data, is removed with the last one.
 func lend() (stop func(), err error) {
-	end, err := lent.Serve(redistest.Lend(), pgtest.Lend())
+	dir, err := programsDir()
+	if err != nil {
+		return nil, err
+	}
+	end, err := lent.Serve(redistest.Lend(), pgtest.Lend(), programs.Lend(filepath.Join(dir, "commands")))
 	return func() {
 		end()
 		redistest.StopAll()

@@ -44,7 +44,7 @@ func (u unit) drives() bool { return !u.race && u.tests == "" && u.dir != newest
 // share anything: the race detector would find nothing in them. Those that only send requests to other programs
 // build these with the race detector nevertheless: see race.InPrograms. Those of several regions start some fifty processes, which the race
 // detector would have take ten minutes; the goroutines of package regions meet in its own tests.
-var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|fairsim|figure|plots|prefetchsim|regionsim|release|users)|suites/(charts|gateways|models|policyschema|regions))$`)
+var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|fairsim|figure|image|plots|prefetchsim|regionsim|release|users)|suites/(charts|gateways|models|policyschema|regions))$`)
 
 // measured are tests that count allocations and bytes, or simulate millions of keys or requests. Under the race
 // detector they skip or do less, so they run without it, too: those of newest's guests there, with all others.

@@ -77,6 +77,7 @@ func start(t *testing.T, env []string, settings ...string) *service {
 // serve starts a command that is weblimitd, with the socket of operators, and waits until it serves.
 func serve(t *testing.T, cmd *exec.Cmd, admin string, creds credentials.TransportCredentials) *service {
 	t.Helper()
+	cmd.Env = append(cmd.Env, program.Races)
 	var line struct{ Msg, Data, GRPC, Metrics string }
 	s := &service{operators: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", admin)
@@ -165,7 +166,7 @@ func TestWeblimitd(t *testing.T) {
 		"--envoy-config", "xds:" + p.addr, "--envoy-xds-tls", "--envoy-xds-cacert", filepath.Join(files, "ca.crt"), "--envoy-xds-cert", filepath.Join(files, "tls.crt"),
 		"--envoy-xds-key", filepath.Join(files, "tls.key"), "--envoy-xds-server-name", "envoy-gateway", "--envoy-xds-node-metadata", "zone=a,role=limits", "--envoy-xds-wait", "3m",
 	}
-	env := []string{"WEBLIMIT_ENVOY_XDS_HEADERS=x-token:s3cret"}
+	env := []string{"WEBLIMIT_ENVOY_XDS_HEADERS=x-token:s3cret", program.Races}
 	cmd := exec.Command(must.Get(binary())(t), append(settings, "--check")...)
 	cmd.Env = env
 	checked, err := cmd.CombinedOutput()
