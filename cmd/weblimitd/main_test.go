@@ -116,6 +116,9 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 			args = append(args, unless...)
 		}
 	}
+	if has(args, "--envoy-config") && !has(args, "--envoy-timeout") {
+		args = append(args, "--envoy-timeout", "1m") // or Redis, which has no processor for a tenth of a second, is away
+	}
 	if !has(args, "--policy") {
 		policy = write(t, "limits.yaml", onePolicy("1", 5))
 		args = append(args, "--policy", policy)
