@@ -20,7 +20,7 @@ import (
 	_ "google.golang.org/grpc"
 
 	// The packages whose tests run with them. One that is missing here is missing in make test: see
-	// TestStoresAndAdaptersRunWithTheNewest.
+	// TestThePlanHasEveryPackageWithTests in internal/test/run.
 	_ "github.com/weblimit/weblimit/chilimit"
 	_ "github.com/weblimit/weblimit/core/pgstore"
 	_ "github.com/weblimit/weblimit/core/redisstore"

@@ -2,6 +2,9 @@ package main
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,59 +57,62 @@ func TestBatchesHaveNoTwoProgramsOfOneName(t *testing.T) {
 	check.Equal(t, "batches", strings.Join(got, ", "), "a/chi a/gin, b/chi b/gin, c/chi")
 }
 
-// Nothing is left out: each package with tests runs with the race detector or is known to need none, and those
-// that measure run without it, too.
+// Nothing is left out: each package with tests runs with the race detector or is known to need none, those that measure run
+// without it, too, and whatever stands on a framework, or on a client of a database, is tested with both ends of the range of
+// releases.
 func TestThePlanHasEveryPackageWithTests(t *testing.T) {
 	t.Chdir("../../..")
 	units := must.Get(plan(t.Context(), regexp.MustCompile("")))(t)
-	dirs := must.Get(modules(t.Context()))(t)
-	planned := make(map[string][]string)
+	root := must.Get(os.Getwd())(t)
+	planned, withNewest := make(map[string][]string), []string{}
 	for _, u := range units {
 		for _, p := range u.packages {
-			planned[p.ImportPath] = append(planned[p.ImportPath], u.name()+u.tests)
-		}
-	}
-	for _, dir := range dirs {
-		for _, p := range must.Get(list(t.Context(), dir))(t) {
-			if n := len(planned[p.ImportPath]); len(p.testFiles()) > 0 && n == 0 || n > 2 {
-				t.Errorf("%s is planned %d times: %v", p.ImportPath, n, planned[p.ImportPath])
+			room := must.Get(filepath.Rel(root, p.Dir))(t)
+			planned[room] = append(planned[room], u.name()+u.tests)
+			if u.dir == newest {
+				withNewest = append(withNewest, room)
 			}
 		}
 	}
-	for _, p := range []string{module + "/core", module + "/ginlimit", module + "/grpclimit"} {
-		if len(planned[p]) != 2 {
-			t.Errorf("%s, which measures, is planned for %v", p, planned[p])
+	var ofReleases []string
+	for _, room := range roomsWithTests(t) {
+		if n := len(planned[room]); n == 0 || n > 2 {
+			t.Errorf("%s is planned %d times: %v", room, n, planned[room])
+		}
+		adapter := room == "nethttp" || strings.HasSuffix(room, "limit") && !strings.Contains(room, "/") && room != "llmlimit"
+		if adapter || room == "core/redisstore" || room == "core/pgstore" || room == "metrics/otel" || room == "metrics/prometheus" {
+			ofReleases = append(ofReleases, room)
+		}
+	}
+	for _, room := range []string{"core", "ginlimit", "grpclimit"} {
+		if len(planned[room]) != 2 {
+			t.Errorf("%s, which measures, is planned for %v", room, planned[room])
 		}
 	}
 	if !slices.ContainsFunc(units, unit.drives) {
 		t.Error("no package of tables is planned")
 	}
+	slices.Sort(withNewest)
+	slices.Sort(ofReleases)
+	check.Slices(t, "packages whose tests run with the newest releases", withNewest, ofReleases)
+	if len(ofReleases) < 12 {
+		t.Errorf("only %v are known as stores and adapters", ofReleases)
+	}
 }
 
-// Whatever stands on a framework, or on a client of a database, is tested with both ends of the range of releases.
-func TestStoresAndAdaptersRunWithTheNewest(t *testing.T) {
-	t.Chdir("../../..")
-	var want, got []string
-	for _, dir := range must.Get(modules(t.Context()))(t) {
-		for _, p := range must.Get(list(t.Context(), dir))(t) {
-			room := strings.TrimPrefix(p.ImportPath, module+"/")
-			adapter := room == "nethttp" || strings.HasSuffix(room, "limit") && !strings.Contains(room, "/") && room != "llmlimit"
-			if adapter || room == "core/redisstore" || room == "core/pgstore" || room == "metrics/otel" || room == "metrics/prometheus" {
-				want = append(want, p.ImportPath)
-			}
+// roomsWithTests returns the folders of all modules that have files of tests.
+func roomsWithTests(t *testing.T) (rooms []string) {
+	t.Helper()
+	must.OK(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (name[0] == '.' || name == "testdata" || name == "node_modules"):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, "_test.go") && !slices.Contains(rooms, filepath.Dir(path)):
+			rooms = append(rooms, filepath.Dir(path))
 		}
-	}
-	for _, u := range must.Get(plan(t.Context(), regexp.MustCompile("")))(t) {
-		if u.dir == newest {
-			for _, p := range u.packages {
-				got = append(got, p.ImportPath)
-			}
-		}
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	check.Slices(t, "packages whose tests run with the newest releases", got, want)
-	if len(want) < 12 {
-		t.Errorf("only %v are known as stores and adapters", want)
-	}
+		return nil
+	}))
+	return rooms
 }

@@ -101,7 +101,8 @@ func (b *built) keepTimes(all []outcome) error {
 
 // longest is the order of a first run. A package that is missing here, or stale, costs some seconds.
 var longest = []string{
-	"core/redisstore", "internal/test/faults", "examples", "internal/suites/gateways", "internal/suites/proxies", "quota", "core", "fiberlimit",
+	"core/redisstore", "internal/test/faults", "internal/suites/billing", "quota", "core", "examples", "internal/suites/envoy", "internal/suites/charts", "internal/suites/page",
+	"cmd/weblimit", "regions", "internal/suites/proxies", "bench/service", "internal/suites/gateways", "core/pgstore",
 }
 
 // raceOptions has test binaries wait less before they end: by default a second, for reports of other threads.
