@@ -84,10 +84,6 @@ func (s *Store) failUntilOpen(t *testing.T, o *openNodes, rule *core.Rule) (node
 func TestTheBreakerOfANodeThatHasLeftCloses(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartTCP(t)
-	notProbed := func(t *testing.T, n *node) {
-		t.Helper()
-		wait.Until(t, "no probe is due", func() bool { return !n.breaker.IsTaken() })
-	}
 	for _, tt := range []struct {
 		name          string
 		before, after func(*testing.T, *node) // it has left
@@ -95,12 +91,9 @@ func TestTheBreakerOfANodeThatHasLeftCloses(t *testing.T) {
 		{name: "at once"},
 		{name: "after go-redis has closed its client", after: func(t *testing.T, n *node) {
 			_ = n.made.Close()
-			notProbed(t, n)
+			wait.Until(t, "no probe is due", func() bool { return !n.breaker.IsTaken() })
 		}},
-		{name: "after nobody has asked for it for long", before: func(t *testing.T, n *node) {
-			n.asked.Store(monotonic() - int64(idleAfter) - 1)
-			notProbed(t, n)
-		}},
+		{name: "after nobody has asked for it for long", before: func(t *testing.T, n *node) { n.nobodyAsks(t) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -111,6 +104,7 @@ func TestTheBreakerOfANodeThatHasLeftCloses(t *testing.T) {
 			left := s.failUntilOpen(t, open, &rule)
 			known, _ := s.route.(*clusterRoute).nodes.Load(left)
 			n, addr := known.(*node), server.Addr()
+			wait.Until(t, "a probe is planned", n.breaker.IsTaken)
 			if tt.before != nil {
 				tt.before(t, n)
 			}
@@ -140,8 +134,7 @@ func TestTheBreakerOfANodeThatNobodyAsksForCloses(t *testing.T) {
 	open, rule := openNodesOf(s), mustRule(core.PerHour(10).Named("probed"))
 	server.Kill()
 	n := openBreaker(t, s, &rule)
-	n.asked.Store(monotonic() - int64(idleAfter) - 1)
-	wait.Until(t, "no probe is due", func() bool { return !n.breaker.IsTaken() })
+	n.nobodyAsks(t)
 	server.Restart(t)
 	wait.Until(t, "the breaker is closed", func() bool { return !open.has(n.name) })
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
-// openBreaker fails checks until the breaker of the store's node is open.
+// openBreaker fails checks until the breaker of the store's node is open, and a probe is planned: whoever opens it takes the
+// turn a moment later. Nobody probes by a client that is closed.
 func openBreaker(t *testing.T, s *Store, rule *core.Rule) *node {
 	t.Helper()
 	n := s.route.(*singleRoute).only
@@ -26,7 +27,18 @@ func openBreaker(t *testing.T, s *Store, rule *core.Rule) *node {
 		_, _ = takeOne(endsAt{context.Background(), time.Now().Add(store.DefaultTimeout)}, s, "k", rule)
 		return n.breaker.IsOpen()
 	})
+	wait.Until(t, "a probe is planned", func() bool { return n.breaker.IsTaken() || n.closed.Load() })
 	return n
+}
+
+// nobodyAsks has it be long since a check wanted the node, and returns when no probe is due. It says so again and again: a
+// check that has failed can still be about to note that it wanted the node.
+func (n *node) nobodyAsks(t *testing.T) {
+	t.Helper()
+	wait.Until(t, "the last probe is over", func() bool {
+		n.asked.Store(monotonic() - int64(idleAfter) - 1)
+		return !n.breaker.IsTaken()
+	})
 }
 
 // A server that is back is found without a request: the first one is decided by it.
@@ -84,8 +96,7 @@ func TestProbesEndWhenNobodyAsks(t *testing.T) {
 	rule := mustRule(core.PerHour(10).Named("probed"))
 	server.Kill()
 	n := openBreaker(t, s, &rule)
-	n.asked.Store(monotonic() - int64(idleAfter) - 1)
-	wait.Until(t, "the last probe is over", func() bool { return !n.breaker.IsTaken() })
+	n.nobodyAsks(t)
 	server.Restart(t)
 	time.Sleep(2 * (breaker.Pause + breaker.Jitter)) // for a probe that must not come
 	if !n.breaker.IsOpen() {
@@ -126,8 +137,7 @@ func TestAStoreThatIsDroppedIsGarbage(t *testing.T) {
 				s := New(client)
 				s.OnEvent(func(core.Event) {})
 				if _, single := client.(*redis.Client); single {
-					// Whoever opened it may still be about to take the turn.
-					wait.Until(t, "a probe is planned", openBreaker(t, s, &rule).breaker.IsTaken)
+					openBreaker(t, s, &rule)
 				}
 				return weak.Make(s)
 			}()
