@@ -31,7 +31,7 @@ var harms = []harm{
 	{name: "everything", process: true, empty: true, back: true},
 }
 
-// Processes charge hundreds of tenants while processes, Redis and PostgreSQL are killed and frozen, and their
+// Processes charge many tenants while processes, Redis and PostgreSQL are killed and frozen, and their
 // clocks set. Then the book, Redis, the days and what was exported have the same, and that is what the
 // journals have: to the unit but for what a killed process had not written when Redis lost it too. Nothing is
 // there twice.
@@ -45,7 +45,7 @@ func TestKilledAtRandom(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s", seed, h.name), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(uint64(seed), 1))
-			o := order{Goroutines: long.Rounds(8, 64), Pause: long.Rounds(10*time.Millisecond, 0), Tenants: long.Rounds(250, 1000), Quota: 1 << 40, Settle: true, FlushEvery: time.Duration(20+random.IntN(200)) * time.Millisecond}
+			o := order{Goroutines: long.Rounds(8, 64), Pause: long.Rounds(25*time.Millisecond, 0), Tenants: long.Rounds(120, 1000), Quota: 1 << 40, Settle: true, FlushEvery: time.Duration(20+random.IntN(200)) * time.Millisecond}
 			if (seed/len(harms)+seed)%2 == 1 { // tenants reach their quota
 				o.Quota, o.Settle = 300, false
 			}
@@ -56,7 +56,7 @@ func TestKilledAtRandom(t *testing.T) {
 			if h.clocks {
 				s.promises(t)
 			}
-			s.torment(h, 4, long.Rounds(2*time.Second, 4*time.Second))
+			s.torment(h, long.Rounds(3, 4), long.Rounds(2*time.Second, 4*time.Second))
 			s.judge(t, fmt.Sprintf("%sgo test -run Killed -seed %d -v .", long.Rounds("", "LONG_TESTS=1 "), seed))
 		})
 	}

@@ -24,9 +24,9 @@ import (
 var (
 	monthTimed    = flag.Bool("timed", false, "compare how long requests take before the month begins with how long they take then")
 	monthDeadline = flag.Duration("deadline", patience, "how long a request waits for Redis") // a busy machine is slow, and not away
-	monthTenants  = flag.Int("tenants", 2000, "how many tenants begin a month in the same second")
-	monthRate     = flag.Float64("rate", 2000, "their requests per second")
-	monthLasting  = flag.Duration("lasting", time.Second, "for how long requests come before the month begins, and after that")
+	monthTenants  = flag.Int("tenants", 1000, "how many tenants begin a month in the same second")
+	monthRate     = flag.Float64("rate", 1000, "their requests per second")
+	monthLasting  = flag.Duration("lasting", 2*time.Second, "for how long requests come before the month begins, and after that")
 )
 
 const (

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/quota"
@@ -77,10 +78,10 @@ func (w *worker) repeat(ctx context.Context, rdb *redis.Client) error {
 	return errors.Join(errs, w.book.Close(ctx))
 }
 
-// Eight processes repeat one operation, and one payment, a thousand times. Both are done once.
+// Eight processes repeat one operation, and one payment, again and again. Both are done once.
 func TestOneOperationFromManyProcesses(t *testing.T) {
 	t.Parallel()
-	const processes, each = 8, 125
+	processes, each := 8, long.Rounds(25, 125)
 	s := newScenario(t, 1, order{Goroutines: 5, Tenants: 2, Quota: 1000, FlushEvery: 20 * time.Millisecond, Repeats: each, Processes: processes})
 	for range processes {
 		s.start()
