@@ -33,7 +33,7 @@ var limitNames = []string{"bucket", "fixed", "sliding", "calendar", "overdrawn"}
 func (l limit) String() string { return limitNames[l] }
 
 // keysPerLimit is how many clients ask under each limit.
-const keysPerLimit = 3
+const keysPerLimit = 2
 
 // bucketWindows is the window of the token bucket, in those of the others: it fills in that time, and a lease lasts for
 // half of it.

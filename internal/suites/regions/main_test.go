@@ -16,7 +16,7 @@ var (
 )
 
 // worlds is how many worlds run at a time: they wait more than they work.
-const worlds = 9
+const worlds = 6
 
 func TestMain(m *testing.M) {
 	wait.Beside(worlds)

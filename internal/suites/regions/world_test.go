@@ -128,7 +128,7 @@ func newWorld(t *testing.T, seed uint64, n needs) *world {
 	w := &world{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)), dir: t.TempDir(), told: make(map[string]bool)}
 	w.order = order{
 		numbers: numbers{Window: time.Second, Quota: 120, DayEnds: time.Now().Add(6 * time.Second).Unix(), Floor: 45, Overdraft: 6},
-		Regions: max(regionsOf, n.most), Goroutines: 6, Pause: 150 * time.Millisecond, Timeout: 500 * time.Millisecond, MaxCost: 15,
+		Regions: max(regionsOf, n.most), Goroutines: 6, Pause: 225 * time.Millisecond, Timeout: 500 * time.Millisecond, MaxCost: 15,
 	}
 	if n.apart {
 		w.home, w.homeClock = w.server(n)
