@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -32,7 +33,7 @@ func TestAPolicyIsRemovedUnderLoad(t *testing.T) {
 			client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()
 			for ctx.Err() == nil {
-				time.Sleep(time.Millisecond) // more than some thousand a second finds nothing more
+				time.Sleep(5 * time.Millisecond) // more than some hundred a second finds nothing more
 				a, status, err := decide(context.WithoutCancel(ctx), client, base, "192.0.2.1")
 				if err != nil || status == http.StatusOK && (!a.Allowed || !strings.HasPrefix(a.Version, "with#")) {
 					t.Errorf("%+v %d %v", a, status, err)
@@ -42,7 +43,7 @@ func TestAPolicyIsRemovedUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for i := range 20 {
+	for i := range long.Rounds(8, 20) {
 		for _, c := range []struct {
 			text           string
 			check, gateway int

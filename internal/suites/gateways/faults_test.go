@@ -19,7 +19,7 @@ import (
 // started, and frozen and thawed. Each request is decided, or answered as the policy says, however busy the gateway is.
 func TestFaultsUnderLoad(t *testing.T) {
 	t.Parallel()
-	for _, clients := range long.Rounds([]int{32}, []int{200, 700}) {
+	for _, clients := range long.Rounds([]int{16}, []int{200, 700}) {
 		t.Run(fmt.Sprintf("%d clients", clients), func(t *testing.T) {
 			for _, p := range programs {
 				for _, policy := range p.policies {
