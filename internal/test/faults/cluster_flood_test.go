@@ -24,6 +24,9 @@ var (
 	floodAsks = long.Rounds(100, 250)
 )
 
+// unitsLeft is what a flood leaves of the shared limit.
+const unitsLeft = 10
+
 // Attackers that are over their own limits keep asking for a shared limit on another
 // master, which has ten units left. Honest clients take at most four at a time and
 // give them back. All of their requests must fit.
@@ -54,7 +57,7 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 			key := onePerMaster(t, cluster, prefix)
 			all := core.Check{Key: []byte(key[0]), Rule: common, Cost: 1}
 			used := all
-			used.Cost = common.Burst - 10
+			used.Cost = common.Burst - unitsLeft
 			must.Do(takeChecks(stores[0], used))(t)
 
 			attack := func(s core.Store, mine string) {
@@ -93,21 +96,22 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 					refundAll(t, stores[0], checks, results) // which are not charged any more
 				}
 				return charged, wait
-			})
+			}, nil)
 			figure(t, "denied in a row", f.most)
 			if f.most > 2 {
 				t.Errorf("a client was denied %d times in a row", f.most)
 			}
 			eventually(t, "all that was charged to be given back", func() bool {
-				return usedBy(stores[0], common, key[0])[0] == common.Burst-10
+				return usedBy(stores[0], common, key[0])[0] == common.Burst-unitsLeft
 			})
 		})
 	}
 }
 
 // besides has attackers flood, each again and again, while four honest clients ask for what fits, and tell whether
-// they were charged, or how long they were told to wait. A hundredth of them may be denied, and for a moment.
-func besides(t *testing.T, attackers int, attack func(attacker, n int), ask func(client, n int) (charged bool, wait time.Duration)) (f flood) {
+// they were charged, or how long they were told to wait. A hundredth of them may be denied, and for a moment. Whoever is charged
+// at all, and gives back, stands in held: a request did not fit if so many were charged meanwhile as there are units.
+func besides(t *testing.T, attackers int, attack func(attacker, n int), ask func(client, n int) (charged bool, wait time.Duration), held *charges) (f flood) {
 	t.Helper()
 	var busy, honest sync.WaitGroup
 	var over atomic.Bool
@@ -121,9 +125,10 @@ func besides(t *testing.T, attackers int, attack func(attacker, n int), ask func
 		})
 	}
 	var mu sync.Mutex
+	var denied []denial
 	for i := range 4 {
 		honest.Go(func() {
-			row := 0
+			row, first := 0, time.Time{}
 			for n, end := 0, time.Now().Add(floodTime); n < floodAsks || time.Now().Before(end); n++ {
 				start := time.Now()
 				charged, wait := ask(i, n)
@@ -132,8 +137,11 @@ func besides(t *testing.T, attackers int, attack func(attacker, n int), ask func
 				if row++; charged {
 					row = 0
 				} else {
-					f.denied++
-					f.wait, f.most = max(f.wait, wait), max(f.most, row)
+					if row == 1 {
+						first = start
+					}
+					denied = append(denied, denial{first, time.Now(), wait})
+					f.most = max(f.most, row)
 				}
 				mu.Unlock()
 			}
@@ -142,6 +150,12 @@ func besides(t *testing.T, attackers int, attack func(attacker, n int), ask func
 	honest.Wait()
 	over.Store(true)
 	busy.Wait()
+	for _, d := range denied {
+		if held.between(d.first, d.ended) < unitsLeft {
+			f.denied++
+			f.wait = max(f.wait, d.wait)
+		}
+	}
 	figure(t, "times that attackers asked, or several at once", attacks.Load())
 	figure(t, "requests that fit", len(f.took))
 	figure(t, "of these denied", f.denied)
@@ -161,6 +175,43 @@ type flood struct {
 	took         []time.Duration
 	denied, most int           // of their requests, and of a client's in a row
 	wait         time.Duration // that one was told to wait, at most
+}
+
+// denial is of a request that an honest client made.
+type denial struct {
+	first, ended time.Time // first is when the first of those in a row began: the cache may repeat its answer
+	wait         time.Duration
+}
+
+// charges are those of requests that were granted, and gave back. A nil one has none.
+type charges struct {
+	mu  sync.Mutex
+	all []charge // Guarded by mu.
+}
+
+// charge was held from some time after the first to some time before the second.
+type charge struct{ taken, refunded time.Time }
+
+// add notes a request that began at a time, was charged, and has just given back.
+func (c *charges) add(taken time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, charge{taken, time.Now()})
+}
+
+// between returns how many can have been charged between two times, at most.
+func (c *charges) between(from, to time.Time) (n int) {
+	if c == nil {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, held := range c.all {
+		if held.taken.Before(to) && held.refunded.After(from) {
+			n++
+		}
+	}
+	return n
 }
 
 // takeChecks has a store decide checks with all the time that it needs.
