@@ -280,7 +280,7 @@ func TestConnectionsOfGRPCHaveAnAge(t *testing.T) {
 func TestEnvoyUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartTCP(t)
-	in := start(t, nil, "--envoy-config", envoyFolder(t), "--grpc-listen", "127.0.0.1:0", "--redis", "redis://"+server.Addr(), "--max-in-flight", "2")
+	in := start(t, nil, "--envoy-config", envoyFolder(t), "--grpc-listen", "127.0.0.1:0", "--redis", "redis://"+server.Addr(), "--max-in-flight", "2", "--envoy-timeout", "100ms")
 	conn := connect(t, in.grpc, insecure.NewCredentials())
 	var ok, refused, other atomic.Int64
 	server.Freeze(t)

@@ -105,12 +105,15 @@ var longest = []string{
 	"cmd/weblimit", "regions", "internal/suites/proxies", "bench/service", "internal/suites/gateways", "core/pgstore",
 }
 
-// raceOptions has test binaries wait less before they end: by default a second, for reports of other threads.
-func raceOptions() []string {
-	if os.Getenv("GORACE") != "" {
-		return nil
+// frugal has test binaries wait less before they end, by default a second for reports of other threads, and collect garbage less
+// often, which takes a tenth off a processor: unless the environment says otherwise.
+func frugal() (env []string) {
+	for name, value := range map[string]string{"GORACE": "atexit_sleep_ms=20", "GOGC": "400"} {
+		if os.Getenv(name) == "" {
+			env = append(env, name+"="+value)
+		}
 	}
-	return []string{"GORACE=atexit_sleep_ms=20"}
+	return env
 }
 
 // run runs the tests of a package.
@@ -121,7 +124,7 @@ func (p program) run(ctx context.Context, o options, d disturbance) outcome {
 	}
 	cmd := exec.CommandContext(ctx, p.path, append(args, o.args...)...)
 	cmd.Dir = p.pkg.Dir
-	cmd.Env = append(append(os.Environ(), "PWD="+p.pkg.Dir), raceOptions()...) // as go test does
+	cmd.Env = append(append(os.Environ(), "PWD="+p.pkg.Dir), frugal()...) // as go test does
 	if p.unit.drives() {
 		cmd.Env = append(cmd.Env, race.ProgramsVariable+"=1")
 	}
