@@ -50,6 +50,10 @@ var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|fairsim|fi
 // detector they skip or do less, so they run without it, too: those of newest's guests there, with all others.
 const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes|ARollOut`
 
+// sequences are tests of the main module that compare a store of one process with a model, most of them without the race detector:
+// each random sequence has one caller.
+const sequences = `^TestMemory(IsDivided)?$`
+
 var measuredTest = regexp.MustCompile(`(?m)^func Test\w*(` + measured + `)\w*\(`)
 
 // plan returns what is to be run.
@@ -128,6 +132,9 @@ func planModule(ctx context.Context, dir string, only *regexp.Regexp, guests []l
 		return nil, err
 	}
 	racing, plain, again := unit{dir: dir, race: true}, unit{dir: dir}, unit{dir: dir, tests: measured}
+	if dir == "." {
+		again.tests += "|" + sequences
+	}
 	for _, p := range packages {
 		switch {
 		case len(p.testFiles()) == 0 || !only.MatchString(p.ImportPath):

@@ -16,7 +16,7 @@ import (
 // Fair runs what stores pass that have limits which clients divide: random sequences, whose results are those of the model,
 // and others in which what users are promised is looked at by itself.
 func Fair(t *testing.T, newStore Factory) {
-	sequences := long.Rounds[uint64](12, 500)
+	sequences := rounds(12, 500)
 	runFair(t, newStore, sequences)
 	runPromises(t, newStore, sequences)
 }

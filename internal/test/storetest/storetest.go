@@ -25,7 +25,6 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
@@ -72,12 +71,12 @@ type Factory func(t *testing.T, clock *Clock) core.Store
 
 // Run runs the whole suite, in parallel subtests of t.
 func Run(t *testing.T, newStore Factory) {
-	run(t, newStore, long.Rounds[uint64](12, 500))
+	run(t, newStore, rounds(12, 500))
 }
 
 // RunAgain is Run with fewer random sequences, for a second set-up of a store that has passed Run.
 func RunAgain(t *testing.T, newStore Factory) {
-	run(t, newStore, long.Rounds[uint64](3, 100))
+	run(t, newStore, rounds(3, 100))
 }
 
 func run(t *testing.T, newStore Factory, sequences uint64) {
@@ -91,7 +90,7 @@ func run(t *testing.T, newStore Factory, sequences uint64) {
 // RunRandom runs only random sequences, few of them, and the cases of ledgers. It also passes for a store whose
 // concurrent callers may see half of a charge to several keys, as on a cluster.
 func RunRandom(t *testing.T, newStore Factory) {
-	sequences := long.Rounds[uint64](4, 100)
+	sequences := rounds(4, 100)
 	runRandom(t, newStore, sequences, true)
 	runTests(t, newStore, ledgerTable)
 	runAtMost(t, newStore, sequences)
