@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -400,6 +401,7 @@ func TestAFairLineInAnOutage(t *testing.T) {
 // The whole way, by share and by arrival: one client with 200 connections, and 50 with one, at 20 slots.
 func TestLightClientsDoNotWaitForAHeavyOne(t *testing.T) {
 	t.Parallel()
+	length := long.Rounds(2*time.Second, 10*time.Second)
 	p99 := map[bool]time.Duration{}
 	for _, fair := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -414,7 +416,7 @@ func TestLightClientsDoNotWaitForAHeavyOne(t *testing.T) {
 			come := func(client string, pause time.Duration) {
 				group.Go(func() {
 					random := rand.New(rand.NewPCG(uint64(len(client)), 1))
-					for start := time.Now(); time.Since(start) < 10*time.Second; {
+					for start := time.Now(); time.Since(start) < length; {
 						came := time.Now()
 						d := l.Allow(&request{values: map[any]any{"client": client, "user": client}})
 						if waited := time.Since(came); pause > 0 {

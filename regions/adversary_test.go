@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -337,7 +338,7 @@ func TestWhoeverWaitsIsGranted(t *testing.T) {
 				w := newWorld(t, 2, time.Millisecond)
 				l := w.limiters(t, limit.By(keyfuncs.Everyone()))[0]
 				waits := 0
-				for range 300 {
+				for range long.Rounds(150, 300) {
 					d := l.AllowKey(t.Context(), "client", 1)
 					check.OK(t, d.Err)
 					if d.Allowed {
