@@ -173,7 +173,7 @@ func TestMarksBoundTheValues(t *testing.T) {
 	parts := []string{",", "[", "]", "{", "}", ":", ": ", "- ", "-", "? ", "\n", "\n  ", " ", "a", "'b'", "\"c\"", "#", " # d", "&e ", "*e", "!!str ", "|\n  ", "\u2028", "\u0085", "\t", "---\n", "...\n"}
 	random := rand.New(rand.NewPCG(1, 2))
 	parsed := 0
-	for range long.Rounds(20_000, 2_000_000) {
+	for range long.Rounds(8000, 2_000_000) {
 		var b strings.Builder
 		for range random.IntN(12) {
 			b.WriteString(parts[random.IntN(len(parts))])

@@ -335,8 +335,8 @@ func TestModel(t *testing.T) {
 		files int
 		make  func(t *testing.T) core.Store
 	}{
-		{"memory", 100, func(*testing.T) core.Store { return still() }},
-		{"Redis", 40, func(t *testing.T) core.Store {
+		{"memory", 60, func(*testing.T) core.Store { return still() }},
+		{"Redis", 25, func(t *testing.T) core.Store {
 			return redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{
 				Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Disabled: true}, // a repeated denial tells what remained then
 			})

@@ -196,7 +196,7 @@ func TestSameAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			domains, requests := 20, long.Rounds(40, 250) // of each domain
+			domains, requests := 20, long.Rounds(25, 250) // of each domain
 			r := rand.New(rand.NewPCG(2026, uint64(tt.most)))
 			var files []policy.File
 			for i := range domains {
