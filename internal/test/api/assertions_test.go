@@ -70,7 +70,11 @@ func TestWrappersLoseNothing(t *testing.T) {
 // assertions returns the type assertions and type switches in a module's packages whose operand is of an
 // exported interface of ours.
 func assertions(root string) (found []string, err error) {
-	cmd := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,GoFiles,Export,Module,DepOnly", "./...")
+	race, err := raceFlag()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("go", "list", race, "-deps", "-export", "-json=ImportPath,Dir,GoFiles,Export,Module,DepOnly", "./...")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

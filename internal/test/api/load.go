@@ -78,16 +78,24 @@ func modules(root string) ([]string, error) {
 	return found, nil
 }
 
+// raceFlag returns the flag of go list with which nothing is compiled once more: tests have compiled all packages with the
+// race detector, which needs cgo.
+var raceFlag = sync.OnceValues(func() (string, error) {
+	cgo, err := exec.Command("go", "env", "CGO_ENABLED").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env: %w", err)
+	}
+	return fmt.Sprintf("-race=%v", string(cgo) == "1\n"), nil
+})
+
 // load returns the packages in folders of the module in the directory root, by their paths within
 // the module.
 func load(root string, folders []string) (map[string]*types.Package, error) {
-	// Tests have compiled the packages with the race detector, which needs cgo.
-	cgo, err := exec.Command("go", "env", "CGO_ENABLED").Output()
+	race, err := raceFlag()
 	if err != nil {
-		return nil, fmt.Errorf("go env: %w", err)
+		return nil, err
 	}
-	args := []string{"list", fmt.Sprintf("-race=%v", string(cgo) == "1\n"), "-export", "-json=ImportPath,Name,Export,Module"}
-	cmd := exec.Command("go", append(args, folders...)...)
+	cmd := exec.Command("go", append([]string{"list", race, "-export", "-json=ImportPath,Name,Export,Module"}, folders...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
