@@ -21,7 +21,7 @@ import (
 // that one denial is not one of a hundred requests on a busy machine.
 var (
 	floodTime = long.Rounds(0, 700*time.Millisecond)
-	floodAsks = long.Rounds(100, 250)
+	floodAsks = long.Rounds(60, 250)
 )
 
 // unitsLeft is what a flood leaves of the shared limit.
