@@ -154,7 +154,7 @@ func TestEnvoyIsDeployed(t *testing.T) {
 		}
 	}
 	windows.AwayFrom(time.Minute, 20*time.Second)
-	in := start(t, variables, "--listen", "off")
+	in := start(t, variables, "--listen", "off", "--envoy-timeout", "1m")
 	_, opened, _ := net.SplitHostPort(in.grpc)
 	client := rls.NewRateLimitServiceClient(connect(t, net.JoinHostPort("127.0.0.1", opened), insecure.NewCredentials()))
 	login := &rls.RateLimitRequest{Domain: asks.domain, Descriptors: []*ratelimit.RateLimitDescriptor{{

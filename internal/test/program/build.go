@@ -27,8 +27,8 @@ func flags(race bool) []string {
 }
 
 // Build compiles commands in one go, into the folder dir: packages of the module in folder, by their paths from
-// there. Each has the last element of its path as its name. In a test run that lends programs, see [Lend], they are links to
-// what has been built for all of its packages.
+// there. Each has the last element of its path as its name. In a test run that lends programs, see [Lend], those of the
+// repository are links to what has been built for all of its packages.
 func Build(dir, folder string, packages ...string) error {
 	folder, err := filepath.Abs(folder)
 	if err != nil {
@@ -43,7 +43,7 @@ func Build(dir, folder string, packages ...string) error {
 	switch isLent, err := lent.Ask(lentPrograms+" "+string(question), &k); {
 	case err != nil:
 		return err
-	case isLent:
+	case isLent && k.Dir != "":
 		return o.link(dir, k.Dir)
 	}
 	return build(dir, o)

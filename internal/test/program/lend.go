@@ -22,19 +22,23 @@ type order struct {
 	Packages []string
 }
 
-// kept is where programs are.
+// kept is where programs are; "" for those that nobody keeps.
 type kept struct{ Dir string }
 
-// Lend returns the programs that a test run lends. They stay in the folder dir, where those of which nothing has changed
-// need not be linked again, by the next package that drives them or by the next run.
-func Lend(dir string) lent.Servers {
+// Lend returns the programs that a test run lends: those of the folder root and below it. They stay in the folder dir, where those of
+// which nothing has changed need not be linked again, by the next package that drives them or by the next run.
+func Lend(root, dir string) lent.Servers {
 	var one sync.Mutex // several would wait for the processors anyway
 	return lent.Servers{lentPrograms: func(what string) (any, error) {
 		var o order
 		if err := json.Unmarshal([]byte(what), &o); err != nil {
 			return nil, err
 		}
-		place := filepath.Join(dir, strings.ReplaceAll(strings.Trim(o.Folder, "/"), "/", "_"), "race-"+strconv.FormatBool(o.Race))
+		within, err := filepath.Rel(root, o.Folder)
+		if err != nil || !filepath.IsLocal(within) { // a test has written it, and no other asks for it
+			return kept{}, nil
+		}
+		place := filepath.Join(dir, strings.ReplaceAll(filepath.ToSlash(within), "/", "_"), "race-"+strconv.FormatBool(o.Race))
 		one.Lock()
 		defer one.Unlock()
 		return kept{place}, build(place, o)

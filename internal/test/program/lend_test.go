@@ -16,14 +16,15 @@ import (
 // Not parallel: it changes the environment.
 func TestLentProgramsAreLinkedOnce(t *testing.T) {
 	t.Setenv(lent.Variable, "")
-	folder, keptIn := filepath.Join(t.TempDir(), "greets"), t.TempDir()
+	root, keptIn := t.TempDir(), t.TempDir()
+	folder := filepath.Join(root, "greets")
 	must.OK(t, os.MkdirAll(folder, 0o700))
 	write := func(name, text string) { must.OK(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600)) }
 	write("go.mod", "module example.com/greets\n")
 	said := func(greeting string) *os.File {
 		t.Helper()
 		write("main.go", "package main\n\nfunc main() { print(\""+greeting+"\") }\n")
-		stop := must.Get(lent.Serve(program.Lend(keptIn)))(t)
+		stop := must.Get(lent.Serve(program.Lend(root, keptIn)))(t)
 		defer stop()
 		var files [2]*os.File
 		for i := range files {
@@ -40,9 +41,16 @@ func TestLentProgramsAreLinkedOnce(t *testing.T) {
 	same(t, said("hello"), said("hello"))
 	said("hello again")
 	write("main.go", "package main\n\nfunc main() { nobody }\n")
-	stop := must.Get(lent.Serve(program.Lend(keptIn)))(t)
+	stop := must.Get(lent.Serve(program.Lend(root, keptIn)))(t)
 	defer stop()
 	check.Fails(t, "a program that does not compile", program.Build(t.TempDir(), folder, "."), "undefined: nobody")
+
+	// What a test has written itself is called as its module says, and kept by nobody.
+	folder = t.TempDir()
+	write("go.mod", "module example.com/elsewhere\n")
+	write("main.go", "package main\n\nfunc main() {}\n")
+	must.OK(t, program.Build(folder, folder, "."))
+	must.OK(t, exec.Command(filepath.Join(folder, "elsewhere")).Run())
 }
 
 func same(t *testing.T, a, b *os.File) {

@@ -27,7 +27,11 @@ func lend() (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	end, err := lent.Serve(redistest.Lend(), pgtest.Lend(), programs.Lend(filepath.Join(dir, "commands")))
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return nil, err
+	}
+	end, err := lent.Serve(redistest.Lend(), pgtest.Lend(), programs.Lend(root, filepath.Join(dir, "commands")))
 	return func() {
 		end()
 		redistest.StopAll()
