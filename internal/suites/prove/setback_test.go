@@ -1,6 +1,11 @@
 package prove
 
-import "slices"
+import (
+	"slices"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
 
 // What docs/run/guarantees.md says of clocks that are set back, beyond what follows from the algorithms.
 
@@ -56,10 +61,11 @@ func (p penalty) broughtBack(l *limit, t int64) penalty {
 }
 
 // setClock returns the states in which a client can be when the clock is set. If it is set back, what was
-// over may have been dropped or not, and counts again then.
+// over may have been dropped or not, and counts again then. Some may have been over only after the client's
+// last operation, and the clock may be set back to no earlier time than that.
 func (m *spec) setClock(s *state, o *operation) []any {
 	all := []*state{s.with(o.Micros)}
-	if o.Micros >= s.last {
+	if o.Micros >= o.From {
 		return []any{all[0]}
 	}
 	for i, b := range s.buckets {
@@ -110,4 +116,31 @@ func (b *bucket) dropped(l *limit, t int64) (all []*bucket) {
 	both.penalty = counts.penalty
 	add(&both)
 	return all
+}
+
+// TestAClockIsSetBackToAfterTheLastOperation has a bucket fill after the last operation, and the clock set back to between
+// the two. A server that dropped the bucket answers that it is full, and one that did not answers what it owes.
+func TestAClockIsSetBackToAfterTheLastOperation(t *testing.T) {
+	m := &spec{limits: []limit{{Name: "l0", Algorithm: tokenBucket, Quota: 10, Window: 20_000, Burst: 20}}, keys: 1}
+	takeAt := func(at, owes int64) *operation {
+		left := 20 - ceilDiv(owes, 2000)
+		return &operation{
+			Kind: take, Checks: []check{{Cost: 1}}, Ended: true, Call: at * 1000, Return: at*1000 + 1,
+			Results: []result{{Allowed: true, Charged: true, Remaining: left, Window: left * 2000, ResetAfter: owes, At: at}},
+		}
+	}
+	back := &operation{Kind: clockTo, Micros: 1_000_500, From: 1_050_000, Ended: true, Call: 1_000_500_000, Return: 1_000_500_001}
+	for name, c := range map[string]struct {
+		owes     int64
+		possible bool
+	}{
+		"dropped": {2000, true},
+		"kept":    {3000, true},
+		"neither": {2500, false},
+	} {
+		part := []*operation{takeAt(1_000_000, 2000), back, takeAt(1_001_000, c.owes)}
+		if got := porcupine.CheckOperations(m.model(), porcupineOf(part)); got != c.possible {
+			t.Errorf("%s: that the second request leaves a debt of %d µs is possible: %v, want %v", name, c.owes, got, c.possible)
+		}
+	}
 }
