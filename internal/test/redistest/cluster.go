@@ -25,10 +25,10 @@ func StartCluster(tb testing.TB) *Server {
 	return s
 }
 
-// ClusterClient returns a new cluster client of this server, closed when the test ends.
+// ClusterClient is [Server.Client] for a cluster.
 func (s *Server) ClusterClient(tb testing.TB) *redis.ClusterClient {
 	tb.Helper()
-	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}})
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.addr}, PoolSize: roomy})
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }

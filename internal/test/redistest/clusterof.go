@@ -59,11 +59,11 @@ func (c *Cluster) Masters() []*Server { return slices.Clone(c.nodes[:c.masters])
 // master, then those of the second, and so on.
 func (c *Cluster) Replicas() []*Server { return slices.Clone(c.nodes[c.masters:]) }
 
-// Client returns a new cluster client that knows all nodes, with go-redis's defaults, closed
+// Client returns a new cluster client that knows all nodes, as [Server.Client] does, closed
 // when the test ends.
 func (c *Cluster) Client(tb testing.TB) *redis.ClusterClient {
 	tb.Helper()
-	return c.ClientWith(tb, &redis.ClusterOptions{})
+	return c.ClientWith(tb, &redis.ClusterOptions{PoolSize: roomy})
 }
 
 // ClientWith is [Cluster.Client] with the test's options. It sets Addrs unless the options do.

@@ -38,10 +38,16 @@ func (s *Server) Network() string { return s.network }
 // Addr returns the path of the socket, or host:port.
 func (s *Server) Addr() string { return s.addr }
 
-// Client returns a new client of this server with go-redis's defaults, closed when the test ends.
+// roomy is how many connections the clients of tests have room for. go-redis answers with the last error for a moment once as
+// many dials have failed as its pool has room for, and the dials of requests that a test gives up on purpose fail, too: other
+// tests of the client would be told of them.
+const roomy = 1000
+
+// Client returns a new client of this server with go-redis's defaults, except that it has room for more connections. It is
+// closed when the test ends.
 func (s *Server) Client(tb testing.TB) *redis.Client {
 	tb.Helper()
-	return s.ClientWith(tb, &redis.Options{})
+	return s.ClientWith(tb, &redis.Options{PoolSize: roomy})
 }
 
 // ClientWith is [Server.Client] with the test's options. It sets the address.
