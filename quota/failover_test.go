@@ -169,6 +169,7 @@ func TestFailoversOfRedisUnderLoad(t *testing.T) {
 							return
 						}
 						granted[account].Add(checks[0].Cost)
+						time.Sleep(time.Millisecond) // a load, and not all that the machine can do
 					}
 				})
 			}

@@ -180,6 +180,9 @@ func TestAFileOfTooManyValues(t *testing.T) {
 // The time that a file takes grows with its size, and not with the square of it: one of the greatest size is checked in
 // seconds, and does not keep weblimitd busy for hours.
 func TestTimeGrowsWithTheFile(t *testing.T) {
+	if race.Enabled {
+		t.Skip("takes too long; make test runs it without the race detector")
+	}
 	t.Parallel()
 	var wildcards strings.Builder
 	wildcards.WriteString("domain: a\ndescriptors:\n")

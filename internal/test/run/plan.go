@@ -43,12 +43,13 @@ func (u unit) drives() bool { return !u.race && u.tests == "" && u.dir != newest
 // tables are packages whose tests compare texts, tables and lists of files, and start no goroutines that
 // share anything: the race detector would find nothing in them. Those that only send requests to other programs
 // build these with the race detector nevertheless: see race.InPrograms. Those of several regions start some fifty processes, which the race
-// detector would have take ten minutes; the goroutines of package regions meet in its own tests.
-var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|fairsim|figure|image|plots|prefetchsim|regionsim|release|users)|suites/(charts|gateways|models|policyschema|regions))$`)
+// detector would have take ten minutes. The goroutines of what billing, fair, proxies and regions put together meet in the tests of
+// quota, core, the adapters and package regions, which have it.
+var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|fairsim|figure|image|plots|prefetchsim|regionsim|release|users)|suites/(billing|charts|envoy|fair|gateways|models|page|policyschema|prometheus|proxies|regions))$`)
 
-// measured are tests that count allocations and bytes, or simulate millions of keys or requests. Under the race
+// measured are tests that count allocations and bytes, simulate millions of keys or requests, or read files of megabytes. Under the race
 // detector they skip or do less, so they run without it, too: those of newest's guests there, with all others.
-const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes|ARollOut`
+const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes|ARollOut|TimeGrows`
 
 // sequences are tests of the main module that compare a store of one process with a model, most of them without the race detector:
 // each random sequence has one caller.
