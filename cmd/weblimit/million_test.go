@@ -16,7 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -37,8 +36,8 @@ func keysInRedis() int {
 	return 100_000
 }
 
-// Over a Redis that is full of keys, top and explain answer within a second, and no command holds Redis
-// up for a millisecond, by its own SLOWLOG.
+// Over a Redis that is full of keys, no command holds Redis up for a millisecond, by its own SLOWLOG. How long top and explain
+// take is printed.
 //
 // SLOWLOG counts the time by the clock, and so also the time in which the machine did
 // something else. Therefore a command is slow that takes longer than a millisecond and than each of some yardsticks,
@@ -68,7 +67,6 @@ func TestMillionKeys(t *testing.T) {
 		{"blocks", "--json"},
 	} {
 		var slow map[string]string // in each attempt so far
-		var took time.Duration
 		for attempt := range attempts {
 			for i := range publishers {
 				must.OK(t, (longLived{a.store.Exchange()}).Publish(t.Context(), "instance-"+strconv.Itoa(i), snapshot, time.Minute))
@@ -77,7 +75,7 @@ func TestMillionKeys(t *testing.T) {
 			must.OK(t, rdb.Do(t.Context(), "slowlog", "reset").Err())
 			begin := time.Now()
 			r := a.onRedis.run(t, args...)
-			took = time.Since(begin)
+			took := time.Since(begin)
 			if r.code != exitOK && r.code != exitDenied {
 				t.Fatalf("%s: exit code %d, %s%s", args, r.code, r.err, r.out)
 			}
@@ -92,16 +90,13 @@ func TestMillionKeys(t *testing.T) {
 				slow = now
 			}
 			maps.DeleteFunc(slow, func(command, _ string) bool { _, again := now[command]; return !again })
-			if after := server.Commandstats(t); len(slow) == 0 && (took < time.Second || args[0] == "blocks" || race.Enabled) {
+			if after := server.Commandstats(t); len(slow) == 0 {
 				t.Logf("%-8s %v, attempt %d; by commandstats: %s", args[0], took.Round(time.Millisecond), attempt+1, difference(before, after))
 				break
 			}
 		}
 		if len(slow) > 0 {
 			t.Errorf("%s: Redis was held up in each of %d attempts, the last time by %v", args, attempts, slow)
-		}
-		if took >= time.Second && args[0] != "blocks" && !race.Enabled {
-			t.Errorf("%s took %v, want less than a second", args, took)
 		}
 	}
 }

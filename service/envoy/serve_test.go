@@ -21,7 +21,6 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/service/envoy"
@@ -265,7 +264,8 @@ descriptors:
 	check.Equal(t, "digits of the version", len(s.Status().Version), 12)
 }
 
-// Ten thousand rules load in less than a second, and cost no more to decide than ten.
+// Ten thousand rules are found by their values. That time grows with them and not with their square is in
+// TestTimeGrowsWithTheFile.
 func TestManyRules(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -273,11 +273,7 @@ func TestManyRules(t *testing.T) {
 	for i := range 10_000 {
 		fmt.Fprintf(&text, "  - key: tenant\n    value: t%d\n    rate_limit:\n      unit: hour\n      requests_per_unit: %d\n", i, i+1)
 	}
-	began := time.Now()
 	s := newServer(t, envoy.Config{}, text.String())
-	if took := time.Since(began); took > 5*time.Second && !race.Enabled { // 0.2 s on an idle machine
-		t.Errorf("10,000 rules took %v", took)
-	}
 	for _, i := range []int{0, 4711, 9999} {
 		wantAnswers(t, direct{s}, request("edge", fmt.Sprintf("tenant=t%d", i)), fmt.Sprintf("OK, OK %d", i))
 	}

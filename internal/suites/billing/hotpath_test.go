@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/core/store/counting"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/race"
@@ -55,9 +56,7 @@ func newPair(t *testing.T, flushEvery time.Duration) (pair, *quota.Book) {
 
 // A request costs as many allocations and calls of Redis with a book as without; within a call, one command more.
 func TestTheBookAddsNothingToARequest(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	p, _ := newPair(t, time.Minute)
 	var allocations [2]float64
 	var calls, commands, infos [2]int64
@@ -107,8 +106,8 @@ func TestTheBookAddsNothingToARequest(t *testing.T) {
 // How fast requests are without a book, with the algorithm that a book uses, and with a book, in
 // turn. It prints figures, and fails for none.
 func TestThroughput(t *testing.T) {
-	if race.Enabled || testing.Short() {
-		t.Skip("measures time")
+	if !long.Run() {
+		t.Skip("measures time: make long runs it")
 	}
 	p, _ := newPair(t, time.Second)
 	rdb := p.server.Client(t)
@@ -176,8 +175,8 @@ func TestThroughput(t *testing.T) {
 
 // What PostgreSQL takes of a core at 10,000 charges per second over 10,000 tenants.
 func TestWhatPostgreSQLTakes(t *testing.T) {
-	if race.Enabled || testing.Short() {
-		t.Skip("measures time")
+	if !long.Run() {
+		t.Skip("measures time: make long runs it")
 	}
 	const tenants, rate, lasting = 10_000, 10_000, 10 * time.Second
 	server := redistest.Start(t)

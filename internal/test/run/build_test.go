@@ -100,6 +100,31 @@ func TestThePlanHasEveryPackageWithTests(t *testing.T) {
 	}
 }
 
+// skipsRaces is in a test that asserts nothing, or less, under the race detector.
+var skipsRaces = regexp.MustCompile(`race\.Skip\(|withoutDetector\(|!race\.Enabled|race\.Enabled[^\n]*\{\n\t+t\.Skip`)
+
+// What a test leaves out under the race detector is tested without it: nothing else would notice that it never ran.
+func TestWhatSkipsUnderTheRaceDetectorRunsWithoutIt(t *testing.T) {
+	t.Chdir("../../..")
+	found := 0
+	for _, room := range roomsWithTests(t) {
+		for _, file := range must.Get(filepath.Glob(room + "/*_test.go"))(t) {
+			for _, test := range strings.Split(string(must.Get(os.ReadFile(file))(t)), "\nfunc ")[1:] {
+				name, body, _ := strings.Cut(test, "(")
+				if !strings.HasPrefix(name, "Test") || !skipsRaces.MatchString(body) {
+					continue
+				}
+				if found++; !measuredTest.MatchString("func "+name+"(") && !tables.MatchString("/"+room) {
+					t.Errorf("%s: %s asserts less under the race detector, and make test has no run without it: see measured in plan.go", file, name)
+				}
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d tests are known that assert less under the race detector", found)
+	}
+}
+
 // roomsWithTests returns the folders of all modules that have files of tests.
 func roomsWithTests(t *testing.T) (rooms []string) {
 	t.Helper()

@@ -47,9 +47,10 @@ func (u unit) drives() bool { return !u.race && u.tests == "" && u.dir != newest
 // quota, core, the adapters and package regions, which have it.
 var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|fairsim|figure|image|plots|prefetchsim|regionsim|release|users)|suites/(billing|charts|envoy|fair|gateways|models|page|policyschema|prometheus|proxies|regions))$`)
 
-// measured are tests that count allocations and bytes, simulate millions of keys or requests, or read files of megabytes. Under the race
-// detector they skip or do less, so they run without it, too: those of newest's guests there, with all others.
-const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes|ARollOut|TimeGrows`
+// measured are tests that count allocations and bytes, simulate millions of keys or requests, read files of megabytes, or are about
+// the binary that users run. Under the race detector they skip or do less, so they run without it, too: those of newest's guests
+// there, with all others.
+const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes|ARollOut|TimeGrows|TooMuchIs|TooManyValues|IdleConnections|BinaryIsStatic`
 
 // sequences are tests of the main module that compare a store of one process with a model, most of them without the race detector:
 // each random sequence has one caller.
