@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store/counting"
@@ -15,7 +16,8 @@ import (
 // It starts a timer only if Done is called. Stores that wait on a connection, which
 // has deadlines, don't call it.
 type deadline struct {
-	context.Context // the request's; only its values are used
+	context.Context             // the request's; only its values are used
+	asked           atomic.Bool // for a value, which may have been by a context that was derived
 	at              time.Time
 
 	mu    sync.Mutex
@@ -39,7 +41,8 @@ func within(parent context.Context, d time.Duration) *deadline {
 }
 
 // release ends the use of the context. One with a timer is not pooled: its channel may
-// still be in use.
+// still be in use. Nor is one that was asked for a value, and that keeps its values: a dialer derives a context with
+// a deadline, whose timer may fire as the call ends, and then asks for a value once more, in a goroutine that nobody waits for.
 func (c *deadline) release() {
 	c.mu.Lock()
 	timer := c.timer
@@ -48,8 +51,19 @@ func (c *deadline) release() {
 		timer.Stop()
 		return
 	}
-	c.Context = nil
+	if c.asked.Load() {
+		return
+	}
+	c.Context = nil // for the garbage collector
 	deadlines.Put(c)
+}
+
+// Value implements [context.Context].
+func (c *deadline) Value(key any) any {
+	if !c.asked.Load() {
+		c.asked.Store(true)
+	}
+	return c.Context.Value(key)
 }
 
 func (c *deadline) Deadline() (time.Time, bool) { return c.at, true }
