@@ -94,7 +94,9 @@ func (b *built) lastTimes() map[string]float64 {
 func (b *built) keepTimes(all []outcome) error {
 	times := b.lastTimes()
 	for _, o := range all {
-		times[o.key()] = o.elapsed.Seconds()
+		if o.result != "fail" { // which may have ended early, and would be the last to begin the next time
+			times[o.key()] = o.elapsed.Seconds()
+		}
 	}
 	text, err := json.Marshal(times)
 	if err != nil {
