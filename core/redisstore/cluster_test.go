@@ -75,6 +75,47 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	})
+	t.Run("where a slot has denied, all are asked before any is charged", func(t *testing.T) {
+		t.Parallel()
+		prefix := redistest.Prefix(t)
+		store := redisstore.New(client, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Disabled: true}})
+		must.OK(t, client.ConfigSet(t.Context(), "notify-keyspace-events", "K$").Err())
+		pattern := "__keyspace@0__:" + prefix
+		events := client.PSubscribe(t.Context(), pattern+"*")
+		t.Cleanup(func() { _ = events.Close() })
+		must.Do(events.Receive(t.Context()))(t)
+		written := func() (n int) { // since the last time
+			must.OK(t, client.Publish(t.Context(), pattern, "now").Err())
+			for ; must.Get(events.ReceiveMessage(t.Context()))(t).Payload != "now"; n++ {
+			}
+			return n
+		}
+		first := 0
+		for usedUp, n := 0, 0; usedUp < 3; n++ { // the slot of one of these is asked last
+			var checks []core.Check
+			for i := range 3 {
+				quota := int64(10)
+				if i == usedUp {
+					quota = 1
+				}
+				checks = append(checks, checkOf(fmt.Sprint("key", n, i), mustRule(t, core.PerDay(quota).Named(fmt.Sprint("limit", i))), 1))
+			}
+			take(t, store, checks...)
+			written()
+			began := time.Now()
+			take(t, store, checks...)
+			first += written()
+			take(t, store, checks...)
+			next := written()
+			if time.Since(began) < time.Second/2 { // else the machine stood still, and the denial is none of the last second
+				check.Equal(t, fmt.Sprintf("limit %d is used up, and said so: writes by the next denial", usedUp), next, 0)
+				usedUp++
+			}
+		}
+		if first == 0 {
+			t.Error("no first denial has charged anything, and given it back")
+		}
+	})
 	t.Run("alternatives in several slots are asked in turn", func(t *testing.T) {
 		t.Parallel()
 		alternativesInTurn(t, redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)}))
