@@ -86,7 +86,8 @@ func TestCluster(t *testing.T) {
 		must.Do(events.Receive(t.Context()))(t)
 		written := func() (n int) { // since the last time
 			must.OK(t, client.Publish(t.Context(), pattern, "now").Err())
-			for ; must.Get(events.ReceiveMessage(t.Context()))(t).Payload != "now"; n++ {
+			for must.Get(events.ReceiveMessage(t.Context()))(t).Payload != "now" {
+				n++
 			}
 			return n
 		}
