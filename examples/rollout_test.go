@@ -103,9 +103,7 @@ func (c crowd) send(l *core.Limiter, seed uint64, minutes int, denied func(clien
 // that is chosen from it denies about as many clients as was promised, and a limit for some
 // denies nobody else.
 func TestARollOut(t *testing.T) {
-	if race.Enabled {
-		t.Skip("many requests of clients that take turns: make test runs it without the race detector")
-	}
+	race.Skip(t)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const clients, minutes, guess, promised = 1000, 8, 60, 0.995

@@ -51,9 +51,7 @@ const ample = 1_000_000_000
 // metadata, with its own allocations. A key from metadata costs the copy of its values and its name in
 // lower case.
 func TestAllocations(t *testing.T) { // not parallel: it counts the allocations of the process
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	byIP := core.PerSecond(ample).By(keyfuncs.ClientIP())
 	for _, tt := range []struct {
 		name string

@@ -318,9 +318,7 @@ func planCheck(t *testing.T, cost int64) []store.Check {
 }
 
 func TestTheHotPathAllocatesNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	b := InMemory(byHand(fresh()))
 	t.Cleanup(func() { closeBook(t, b) })
 	rule := ruleOf(t, monthly(1<<40))

@@ -319,9 +319,7 @@ func TestFormulasInCSV(t *testing.T) {
 
 // A tenant whose numbers are cached costs no allocation.
 func TestPerTenantAllocatesNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	b := InMemory(byHand(fresh()))
 	t.Cleanup(func() { closeBook(t, b) })
 	limiter := limiterOn(t, b.Store(), b.PerTenant(core.PerMonth(1<<40, time.UTC).Named("plan"), keyfuncs.Header("X-Tenant")))

@@ -108,7 +108,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 // Ten thousand idle connections take little memory, and none once they are closed.
 func TestIdleConnections(t *testing.T) {
-	if testing.Short() || race.Enabled {
+	race.Skip(t)
+	if testing.Short() {
 		t.Skip("it measures memory")
 	}
 	n := openFiles(10_500) - 500

@@ -337,9 +337,7 @@ func TestVersionAndHelp(t *testing.T) {
 // The binary needs nothing of the system that it runs on.
 func TestTheBinaryIsStatic(t *testing.T) {
 	t.Parallel()
-	if race.Enabled {
-		t.Skip("without the race detector nothing is compiled twice for it")
-	}
+	race.Skip(t)
 	static := filepath.Join(t.TempDir(), "weblimitd")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", static, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/race"
 )
 
 // logFiller takes from a store under rules of logs, and measures the heap.
@@ -61,7 +62,7 @@ func (f *logFiller) measure(when string) {
 
 // Trap: slices that keep their capacity, uncounted. Not parallel: it measures the heap.
 func TestLogsKeepNoMoreMemoryThanTheyCountFor(t *testing.T) {
-	withoutDetector(t)
+	race.Skip(t)
 	buckets := long.Rounds(1<<14, 1<<16)
 	logs := buckets / 1000 // of 4,000 entries: they take it all
 	for _, algorithm := range []struct {

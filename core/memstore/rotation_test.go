@@ -19,18 +19,9 @@ import (
 // bytesPerBucket is what MaxBuckets promises, and a little for shards and lists.
 const bytesPerBucket = 60
 
-// withoutDetector skips tests of one goroutine that measure memory: the race detector takes more than the
-// store, and finds nothing.
-func withoutDetector(t *testing.T) {
-	t.Helper()
-	if race.Enabled {
-		t.Skip("make test runs this without the race detector")
-	}
-}
-
 // Not parallel: it measures the heap of the process.
 func TestTenMillionKeysNeitherGrowMemoryNorFreeABlockedClient(t *testing.T) {
-	withoutDetector(t)
+	race.Skip(t)
 	const buckets = 1 << 16
 	rounds := long.Rounds(12, 100)
 	before := heap()
@@ -73,7 +64,7 @@ func heap() int64 {
 
 // However many keys there are, a table is never much larger than they ask for.
 func TestBytesPerKey(t *testing.T) {
-	withoutDetector(t)
+	race.Skip(t)
 	keys := long.Rounds(400_000, 1_000_000)
 	rule := mustRule(t, core.PerDay(10))
 	m := storeAt(storetest.NewClock(), memstore.Config{MaxBuckets: 4 << 20})
@@ -96,7 +87,7 @@ func TestBytesPerKey(t *testing.T) {
 // What docs/choose/algorithms.md says of the memory of a key under each algorithm: only logs take
 // more than their slot of the table.
 func TestBytesPerKeyOfEachAlgorithm(t *testing.T) {
-	withoutDetector(t)
+	race.Skip(t)
 	const keys = 200_000 // fewer would measure the empty store
 	for _, c := range []struct {
 		name        string

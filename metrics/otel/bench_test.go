@@ -71,9 +71,7 @@ func BenchmarkDecision(b *testing.B) {
 
 // Not parallel: it counts the allocations of the process.
 func TestAllocations(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	for _, s := range setups(t) {
 		if got := testing.AllocsPerRun(1000, s.decider(t)); got > s.allocs {
 			t.Errorf("%s: %v allocations, want at most %v", s.name, got, s.allocs)

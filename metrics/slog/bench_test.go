@@ -66,9 +66,7 @@ func BenchmarkDecidedAllowed(b *testing.B) {
 
 // Not parallel: it counts the allocations of the process.
 func TestAllocations(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	for name, denied := range map[string]bool{"allowed": false, "denied, without a line": true} {
 		if got := testing.AllocsPerRun(1000, decider(t, denied, observer(t))); got > 0 {
 			t.Errorf("%s: %v allocations, want none", name, got)

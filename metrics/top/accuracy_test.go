@@ -17,9 +17,7 @@ import (
 //
 //	LONG_TESTS=1 go test ./metrics/top -run TenMillion -v
 func TestTenMillionKeys(t *testing.T) {
-	if race.Enabled {
-		t.Skip("takes too long")
-	}
+	race.Skip(t)
 	n, most := long.Rounds(3_000_000, 10_000_000), long.Rounds(0.07, 0.05) // of fewer requests, counts are less exact
 	counts := make([]uint32, n+realClients)                                // before memory is measured
 	for i, name := range []string{"Zipf", "flat Zipf", "rotating keys", "rotating keys first", "rotating keys, 5 times each"} {
@@ -141,9 +139,7 @@ func TestStrengthFades(t *testing.T) {
 
 // A known client costs no allocation, denied or not, and an unknown one in a flood none either.
 func TestDecisionsAllocateNothing(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector allocates")
-	}
+	race.Skip(t)
 	a := newAdmission().(*admission)
 	for i := range uint64(100_000) {
 		a.add(i)

@@ -45,9 +45,7 @@ func TestTenMillionKeysInAnOutage(t *testing.T) {
 		return
 	}
 	keys := long.Rounds(3*memstore.DefaultMaxBuckets, 10_000_000)
-	if race.Enabled {
-		t.Skip("one goroutine, many seconds and nothing to detect; make test runs this without the race detector")
-	}
+	race.Skip(t)
 	store := new(gone)
 	heard := listen(store)
 	before := heap()

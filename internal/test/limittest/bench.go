@@ -75,8 +75,6 @@ func Benchmark(b *testing.B, h http.Handler) {
 // the test, because pools then drop values at random.
 func Allocs(t *testing.T, h http.Handler) int {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("the race detector allocates too")
-	}
+	race.Skip(t)
 	return int(testing.AllocsPerRun(1000, once(h)))
 }

@@ -62,9 +62,7 @@ func BenchmarkConn(b *testing.B, serve ServeConn) {
 // connection that is kept open.
 func AllocsConn(t *testing.T, serve ServeConn) int {
 	t.Helper()
-	if race.Enabled {
-		t.Skip("the race detector allocates too")
-	}
+	race.Skip(t)
 	const requests = 1000
 	request := getRequest(t)
 	return int(testing.AllocsPerRun(10, func() {
